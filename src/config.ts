@@ -1,0 +1,41 @@
+/** Settings from the environment, read once and checked. Nothing is read or written on import. */
+export interface Config {
+  /** name of the table; there is no default: a wrong table is worse than none */
+  readonly table: string
+  /** `SUBLEDGER_LEASE_SECONDS`, 90 */
+  readonly leaseMs: number
+  /** `SUBLEDGER_TEAMS`: folder of team files */
+  readonly teams: string
+  /** `SUBLEDGER_WORKER`: name of the worker function; absent where workers run in this process */
+  readonly workerFunction: string | undefined
+  /** `SUBLEDGER_TENANT`: the tenant of directly invoked starts and of unauthenticated local mode, `local` */
+  readonly tenant: string
+  readonly dynamodbEndpoint: string | undefined
+  readonly lambdaEndpoint: string | undefined
+}
+
+type Env = { readonly [name: string]: string | undefined }
+
+/** @throws Error with the variable's name and what it should be */
+export function readConfig(env: Env): Config {
+  const table = env.SUBLEDGER_TABLE
+  if (!table) throw new Error('SUBLEDGER_TABLE is not set: it names the DynamoDB table')
+  return {
+    table,
+    leaseMs: seconds(env, 'SUBLEDGER_LEASE_SECONDS', 90) * 1000,
+    teams: env.SUBLEDGER_TEAMS || 'teams',
+    workerFunction: env.SUBLEDGER_WORKER || undefined,
+    tenant: env.SUBLEDGER_TENANT || 'local',
+    dynamodbEndpoint: env.SUBLEDGER_DYNAMODB_ENDPOINT || undefined,
+    lambdaEndpoint: env.SUBLEDGER_LAMBDA_ENDPOINT || undefined,
+  }
+}
+
+export function seconds(env: Env, name: string, fallback: number): number {
+  const text = env[name]
+  if (text === undefined || text === '') return fallback
+  const value = Number(text)
+  if (!Number.isFinite(value) || value <= 0)
+    throw new Error(`${name} is "${text}": it must be a number of seconds above 0`)
+  return value
+}

@@ -1,0 +1,31 @@
+/** Bounds that hold whatever a caller, a team file or a model asks for. Checked against stored numbers, not payloads. */
+
+/** A request body of the API. API Gateway takes 10 MB; asynchronous invocation 1 MB. */
+export const MAX_BODY_BYTES = 1_000_000
+/** Levels of sub-sessions below the root. */
+export const MAX_DEPTH = 5
+/** Children of one session that may be pending at once; above it a header would outgrow one write unit. */
+export const MAX_PENDING = 100
+/** Children of one group (a list of more tasks is split over groups). */
+export const GROUP_SIZE = 100
+/** Tasks of one run: a root of at most 100 groups of 100. */
+export const MAX_TASKS = 10_000
+/** Workers of one run at once, unless the request says otherwise. */
+export const DEFAULT_MAX_CONCURRENCY = 50
+export const HIGHEST_MAX_CONCURRENCY = 1_000
+/** Accepted answers of one session in one round, unless the team file says otherwise. */
+export const DEFAULT_MAX_ITERATIONS = 50
+/** Calls in a row without an accepted answer, after which a session fails. */
+export const MAX_FAILED_CALLS = 5
+/** Invocations of one session beyond its continuations: a session that keeps killing its driver ends. */
+export const MAX_EXTRA_ATTEMPTS = 10
+/** How often a session may go on in a new invocation. */
+export const MAX_CONTINUATIONS = 200
+/** Output cap assumed for the hold where the team file gives none. */
+export const DEFAULT_OUTPUT_CAP = 32_768
+/** Bytes of a preview in a header. */
+export const PREVIEW_BYTES = 120
+/** Bytes of an error message in a header or a run. */
+export const ERROR_BYTES = 300
+export const MAX_TAGS = 10
+export const MAX_TAG_BYTES = 128

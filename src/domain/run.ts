@@ -1,0 +1,61 @@
+import type { Amount } from './money.ts'
+import type { ErrorInfo, StopReason } from './turn.ts'
+import type { Books } from './usage.ts'
+
+export type RunStatus = 'running' | 'waiting' | 'completed' | 'failed' | 'cancelled'
+
+/** Identifies a run. Every store method takes one: no key without a tenant. */
+export interface RunRef {
+  readonly tenant: string
+  readonly runId: string
+}
+
+/** Identifies a session; the payload of a worker's event. */
+export interface SessionRef extends RunRef {
+  readonly sessionId: string
+}
+
+/** The run's own item. Under 1 KB; bodies stand beside it. */
+export interface Run extends RunRef {
+  readonly team: string
+  /** the first agent; null for a list of tasks */
+  readonly agent: string | null
+  /** hash of the frozen team definition */
+  readonly definition: string
+  readonly status: RunStatus
+  readonly stop: StopReason | null
+  readonly stopReason: StopReason | null
+  readonly error: ErrorInfo | null
+  readonly round: number
+  /** names the round's input: `INPUT#<round>#<inputRef>` */
+  readonly inputRef: string
+  /** number of tasks; null: the run has an input and a root agent */
+  readonly tasks: number | null
+  readonly maxConcurrency: number
+  readonly limit: Amount
+  /** raised with every change of the limit */
+  readonly limitSeq: number
+  /** totals as of the last finished round; version `v` of the root's */
+  readonly books: Books
+  /** number of sessions as of the last finished round */
+  readonly sessions: number
+  readonly v: number
+  readonly tags: { readonly [key: string]: string }
+  /** when the sweep looks at it next, epoch ms; null: never again */
+  readonly dueAt: number | null
+  readonly createdAt: number
+  readonly updatedAt: number
+  readonly cancelRequestedAt: number | null
+  readonly finishedAt: number | null
+  /** epoch seconds at which the table may forget it */
+  readonly expiresAt: number | null
+}
+
+export interface TaskInput {
+  readonly agent: string
+  readonly task: string
+  readonly expectedOutput?: string
+}
+
+/** What a round starts from. */
+export type RunInput = { readonly input: string } | { readonly tasks: readonly TaskInput[] }

@@ -1,0 +1,145 @@
+import type { Amount } from './money.ts'
+import type { ErrorInfo, Intent, StopReason } from './turn.ts'
+import { addBooks, type BookRow, type Books, booksOf } from './usage.ts'
+
+export type SessionStatus = 'queued' | 'running' | 'waiting' | 'completed' | 'failed' | 'cancelled'
+export type TerminalStatus = 'completed' | 'failed' | 'cancelled'
+/** `group`: a session without a model between a parent and more than 100 children; hidden outside. */
+export type SessionKind = 'root' | 'transfer' | 'background' | 'task' | 'group'
+
+/** What a session decided when it last delegated: one write gives ordinals and money away, this says how. */
+export interface Delegation {
+  /** the answer whose delegations these are; -1: none yet */
+  readonly turn: number
+  /** first ordinal */
+  readonly from: number
+  readonly count: number
+  /** money of each funded child */
+  readonly share: Amount
+  /** how many of them got a share; the others are born with nothing */
+  readonly funded: number
+}
+
+/** What a parent remembers of a child that settled with unknown calls, to take over corrections by comparison. */
+export interface Seen {
+  readonly v: number
+  readonly books: Books
+}
+
+/**
+ * The header of a session: the mutable summary of a log that never changes. Under 1 KB, because an update costs the
+ * whole item. Absent sets are empty.
+ */
+export interface SessionHeader {
+  readonly tenant: string
+  readonly runId: string
+  readonly sessionId: string
+  readonly parentId: string | null
+  /** ordinal among the parent's children; 0 for the root */
+  readonly ordinal: number
+  /** null: a session without a model (a list of tasks, or a group) */
+  readonly agent: string | null
+  readonly kind: SessionKind
+  readonly depth: number
+  /** round of the conversation; only the root's ever grows */
+  readonly round: number
+  /** how many changes of the run's limit the root has taken in */
+  readonly limitSeq: number
+  /** where its task stands: call `index` of answer `turn` of the parent, or place `index` of the input (turn null) */
+  readonly via: { readonly turn: number | null; readonly index: number }
+
+  readonly status: SessionStatus
+  /** asked to stop, and why */
+  readonly stop: StopReason | null
+  readonly stopReason: StopReason | null
+  readonly error: ErrorInfo | null
+
+  /** number of claims */
+  readonly attempt: number
+  /** nonce of the invocation that drives it */
+  readonly driver: string | null
+  /** epoch ms until which the driver may be presumed alive */
+  readonly lease: number | null
+  /** how often it went on in a new invocation */
+  readonly continuations: number
+  /** approvals and inputs it waits for */
+  readonly asks: ReadonlySet<string>
+  /** epoch ms at which a wait ends by itself */
+  readonly wakeAt: number | null
+  /** how many invocations its subtree may use at once, its own included */
+  readonly width: number
+
+  /** money given at birth */
+  readonly share: Amount
+  /** may be spent on own calls; never shrinks */
+  readonly own: Amount
+  /** may be given away */
+  readonly avail: Amount
+  /** how much of what the parent lent it has moved in */
+  readonly taken: Amount
+  /** lent to children, by ordinal */
+  readonly lent: { readonly [ordinal: string]: Amount }
+
+  /** next ordinal to give: the watermark */
+  readonly next: number
+  readonly deleg: Delegation
+  /** ordinals of children that have not settled */
+  readonly pending: ReadonlySet<number>
+  /** ordinals it waits for, while waiting for some */
+  readonly waitingOn: ReadonlySet<number>
+  /** waits for all that is pending */
+  readonly waitAll: boolean
+  readonly settled: number
+  /** children waiting for money, by ordinal */
+  readonly needs: ReadonlySet<number>
+
+  /** own calls by agent, model and outcome; of a running session up to 60 s old */
+  readonly rows: readonly BookRow[]
+  /** own calls of outcome unknown: the bound of each, by call number */
+  readonly unknowns: { readonly [n: string]: Amount }
+  /** everything settled into it */
+  readonly kids: Books
+  /** number of sessions settled into it, groups not counted */
+  readonly kidsSessions: number
+  readonly seen: { readonly [ordinal: string]: Seen }
+  /** version of the totals: raised by every settlement and correction */
+  readonly v: number
+  /** intent of call 0, when it rode on the claim */
+  readonly first: Intent | null
+
+  readonly createdAt: number
+  readonly startedAt: number | null
+  readonly updatedAt: number
+  readonly finishedAt: number | null
+  /** first 120 bytes of task and output, on leaves only */
+  readonly taskPreview: string | null
+  readonly outputPreview: string | null
+  /** number of the call whose answer is the session's output */
+  readonly finalTurn: number | null
+}
+
+export const isTerminal = (h: { readonly status: string }): boolean =>
+  h.status === 'completed' || h.status === 'failed' || h.status === 'cancelled'
+
+/** Waits for nothing any more (or its time is up), or was never driven: whoever comes may claim it. */
+export const isClaimable = (h: SessionHeader, now: number): boolean =>
+  h.status === 'queued' || (h.status === 'waiting' && (isReady(h) || (h.wakeAt !== null && h.wakeAt < now)))
+
+/** Nothing left to wait for. */
+const isReady = (h: SessionHeader): boolean =>
+  h.waitingOn.size === 0 && !(h.waitAll && h.pending.size > 0) && h.asks.size === 0
+
+/** Own calls and everything settled: what a settled session reports to its parent. */
+export const subtreeBooks = (h: SessionHeader): Books => addBooks(booksOf(h.rows), h.kids)
+/** Number of sessions in the subtree, itself included; groups are not counted. */
+export const subtreeSessions = (h: SessionHeader): number => h.kidsSessions + (h.kind === 'group' ? 0 : 1)
+
+/**
+ * How many of a session's children may run at once. A session that runs counts itself; one that waits for everything
+ * gives its own place away, since it wakes only when none of them runs any more; one that waits for some keeps its place
+ * unless it is the only one.
+ */
+export function childSlots(h: SessionHeader, childWidth: number): number {
+  const places = h.status === 'waiting' ? (h.waitAll ? h.width : Math.max(h.width - 1, 1)) : h.width - 1
+  return Math.floor(places / childWidth)
+}

@@ -1,0 +1,26 @@
+import type { Clock, Ids, Invoker, Logger, Model, Store, Teams } from '../ports.ts'
+
+/** Everything the engine needs of the outside world; `compose.ts` chooses the adapters. */
+export interface EngineContext {
+  readonly store: Store
+  readonly teams: Teams
+  readonly model: Model
+  readonly invoker: Invoker
+  readonly clock: Clock
+  readonly ids: Ids
+  readonly log: Logger
+  readonly settings: EngineSettings
+}
+
+export interface EngineSettings {
+  /** how long a driver may be presumed alive without a sign of life; renewed at two thirds of it */
+  readonly leaseMs: number
+  /** how long a queued session may wait for its event before the sweep sends another one */
+  readonly eventAgeMs: number
+}
+
+/** What an engine function knows of the invocation that runs it. */
+export interface Invocation {
+  /** epoch ms at which the platform will kill it */
+  readonly deadlineAt: number
+}

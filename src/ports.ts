@@ -1,0 +1,317 @@
+/**
+ * Read this first. The outside world of the engine, as small interfaces.
+ *
+ * - **run**: one execution of a team: one partition of the table, one budget, one tree of sessions
+ * - **session**: one agent's conversation inside a run; a **sub-session** was started by another session, its parent
+ * - **turn**: one model call and what came of it: a request and its outcome, two numbered slots of the session's **log**
+ * - **intent**: the write-ahead record of a call, put before it
+ * - **hold**: the most a call may cost, set aside until its outcome is known
+ * - **driver**: an invocation that drives a session; its **nonce** tells its writes from those of others
+ * - **attempt**: one claim of a session; **lease**: until when the driver may be presumed alive
+ * - **settle**: the one conditional write by which a finished sub-session reports to its parent
+ * - **sweep**: the scheduled pass that finds what nobody is driving any more
+ *
+ * Outcomes that are expected are values; only faults throw. `written: false` means that the condition did not hold: read
+ * the item consistently and go by what it says (it may also be the caller's own write whose first answer was lost).
+ */
+import type { Amount } from './domain/money.ts'
+import type { Run, RunInput, RunRef, RunStatus, SessionRef } from './domain/run.ts'
+import type { Seen, SessionHeader, TerminalStatus } from './domain/session.ts'
+import type { ModelDefinition, TeamDefinition } from './domain/team.ts'
+import type {
+  AssistantMessage,
+  ErrorInfo,
+  FinishReason,
+  Intent,
+  LogSlots,
+  Message,
+  RequestSlot,
+  ResponseSlot,
+  StopReason,
+  ToolResultSlot,
+} from './domain/turn.ts'
+import type { BookRow, Books, TokenUsage, UsageSource } from './domain/usage.ts'
+
+export interface Clock {
+  /** epoch ms */
+  now(): number
+  /** resolves after `ms`, or at once when the signal aborts */
+  sleep(ms: number, signal?: AbortSignal): Promise<void>
+}
+
+export interface Ids {
+  /** a ULID: sorts by the time given */
+  runId(now: number): string
+  /** 16 random characters: names one driver, one input */
+  nonce(): string
+}
+
+/** Structured log lines. No secrets, no bodies. */
+export interface Logger {
+  info(message: string, fields?: object): void
+  warn(message: string, fields?: object): void
+  error(message: string, fields?: object): void
+}
+
+/** Starts a worker for a session, asynchronously: at least once, at any time, in any order. A hint, never a fact. */
+export interface Invoker {
+  invoke(ref: SessionRef): Promise<void>
+}
+
+/** The teams that can be run. */
+export interface Teams {
+  list(): Promise<readonly { name: string; description: string }[]>
+  /** @throws SubledgerError unknown_team, or bad_team with the places that are wrong */
+  get(name: string): Promise<TeamDefinition>
+}
+
+/** What a tool looks like to a model. */
+export interface ToolSpec {
+  readonly name: string
+  readonly description: string
+  /** JSON Schema of the arguments */
+  readonly parameters: object
+}
+
+export interface ModelRequest {
+  readonly definition: ModelDefinition
+  readonly system: string
+  /** the whole conversation so far; every tool call has exactly one result */
+  readonly messages: readonly Message[]
+  readonly tools: readonly ToolSpec[]
+  /** sent to the provider where given */
+  readonly maxOutputTokens?: number
+  /** aborts the stream; what the provider had said is still returned */
+  readonly signal: AbortSignal
+  /** names this call for providers that keep a bill of their own (the scripted model): session, call number, driver */
+  readonly call: { readonly sessionId: string; readonly n: number; readonly driver: string }
+}
+
+/** Classes of failure, by what may be done about them. */
+export type ModelErrorClass =
+  | 'rate_limit' // 429: try again, not before retryAfterMs
+  | 'overloaded' // 529, or said inside the stream: try again
+  | 'server' // 5xx: try again
+  | 'network' // no or a broken connection: try again
+  | 'timeout' // we gave up waiting
+  | 'aborted' // we stopped it (cancel, lost lease)
+  | 'auth' // 401, 403, or no key: no use in trying again
+  | 'invalid_request' // 4xx: no use in trying again
+  | 'incomplete' // the stream ended without a terminator: try again
+
+export interface ModelFailure {
+  readonly class: ModelErrorClass
+  readonly message: string
+  readonly retryAfterMs?: number
+}
+
+/**
+ * What came of one call. Never thrown: a failed call may have been paid for, so it carries usage as an accepted one does.
+ * `usage` is the provider's own where it said anything; otherwise it is an estimate, and `usageSource` says so. A call
+ * that certainly cost nothing (refused before any work: auth, 4xx, 429, connection refused) has zero usage, `reported`.
+ */
+export interface ModelResult {
+  /** the answer; absent when the call failed */
+  readonly message?: AssistantMessage
+  readonly finishReason: FinishReason
+  readonly usage: TokenUsage
+  readonly usageSource: UsageSource
+  /** the provider's usage object, JSON text */
+  readonly rawUsage?: string
+  readonly responseId?: string
+  readonly answeredBy?: string
+  readonly failure?: ModelFailure
+}
+
+export interface Model {
+  /** Makes exactly one call: no retries, no tool execution. */
+  call(request: ModelRequest): Promise<ModelResult>
+}
+
+/** A conditional update's outcome, with the item as it is after the write. */
+export type Written<T> = { readonly written: true; readonly item: T } | { readonly written: false }
+export type Put = 'written' | 'already'
+
+export interface Page<T> {
+  readonly items: readonly T[]
+  /** give it back to go on; absent: there is no more */
+  readonly next?: string
+}
+
+/** What settles into a parent: the child's totals, and the money that comes back. */
+export interface Settlement {
+  readonly ordinal: number
+  readonly books: Books
+  readonly sessions: number
+  /** what the parent had lent it, as read; null: nothing */
+  readonly lent: Amount | null
+  readonly back: Amount
+  /** set when the subtree has unknown calls: what the parent remembers */
+  readonly seen: Seen | null
+}
+
+/** What a claim asks for. */
+export interface Claim {
+  readonly seenAttempt: number
+  readonly driver: string
+  readonly now: number
+  readonly lease: number
+  /** intent of call 0; only for a session that was never claimed */
+  readonly first: Intent | null
+}
+
+/**
+ * The books. One method per write of docs/protocol.md (its number is given), each one conditional write on one item.
+ * Reads that decide anything are consistent.
+ */
+export interface Store {
+  // ---- the run
+  /** before W1; the same text under the same hash */
+  putDefinition(ref: RunRef, hash: string, definition: TeamDefinition): Promise<void>
+  getDefinition(ref: RunRef, hash: string): Promise<TeamDefinition | undefined>
+  /** before W1 and before a new round */
+  putInput(ref: RunRef, round: number, inputRef: string, input: RunInput): Promise<void>
+  getInput(ref: RunRef, round: number, inputRef: string): Promise<RunInput | undefined>
+  /** W1 */
+  createRun(run: Run): Promise<Put>
+  getRun(ref: RunRef, options?: { consistent?: boolean }): Promise<Run | undefined>
+  /** RUN and all headers, as one query; eventually consistent, for reading only */
+  getRunWithSessions(ref: RunRef): Promise<{ run: Run | undefined; headers: readonly SessionHeader[] }>
+  /** newest first */
+  listRuns(
+    tenant: string,
+    options: { limit: number; after?: string; status?: RunStatus; team?: string },
+  ): Promise<Page<Run>>
+  /** runs of one shard of the due index (0 ≤ shard < DUE_SHARDS) whose time has come, earliest first */
+  dueRuns(shard: number, now: number, options: { limit: number; after?: string }): Promise<Page<RunRef>>
+  /** W14 */
+  cancelRun(ref: RunRef, now: number): Promise<Written<Run>>
+  /** W17 */
+  finishRun(
+    ref: RunRef,
+    to: {
+      round: number
+      status: TerminalStatus
+      stopReason: StopReason
+      error: ErrorInfo | null
+      books: Books
+      sessions: number
+      v: number
+      /** null: nothing is unknown, the sweep need not look again */
+      dueAt: number | null
+      now: number
+    },
+  ): Promise<Written<Run>>
+  /** W23 */
+  correctRun(ref: RunRef, seenV: number, to: { v: number; books: Books; now: number }): Promise<Written<Run>>
+  /** W24 */
+  undueRun(ref: RunRef, seen: { v: number; dueAt: number }): Promise<Written<Run>>
+  /** W25 */
+  pushDue(ref: RunRef, seenDueAt: number, dueAt: number): Promise<Written<Run>>
+  /** opens round `seenRound + 1` of an ended run */
+  openRound(ref: RunRef, to: { seenRound: number; inputRef: string; dueAt: number; now: number }): Promise<Written<Run>>
+
+  // ---- session headers
+  /** W2 */
+  putHeader(header: SessionHeader): Promise<Put>
+  getHeader(ref: SessionRef, options?: { consistent?: boolean }): Promise<SessionHeader | undefined>
+  /** all headers of a run, in the order of their keys; groups included */
+  listHeaders(
+    ref: RunRef,
+    options: { limit?: number; after?: string; consistent?: boolean },
+  ): Promise<Page<SessionHeader>>
+  /** W3 */
+  claim(ref: SessionRef, claim: Claim): Promise<Written<SessionHeader>>
+  /** W4 */
+  release(ref: SessionRef, attempt: number, now: number): Promise<Written<SessionHeader>>
+  /** W4b */
+  heartbeat(
+    ref: SessionRef,
+    attempt: number,
+    to: { lease: number; rows: readonly BookRow[]; now: number },
+  ): Promise<Written<SessionHeader>>
+  /** W12: `all`: while anything is pending; `some`: while nothing has settled since the read */
+  suspend(
+    ref: SessionRef,
+    attempt: number,
+    until: {
+      on: 'all' | { ordinals: readonly number[]; settled: number }
+      wakeAt: number | null
+      rows: readonly BookRow[]
+      /** the log is closed: a stop no longer matters */
+      closed: boolean
+      now: number
+    },
+  ): Promise<Written<SessionHeader>>
+  /** W13 */
+  stop(ref: SessionRef, reason: StopReason, now: number): Promise<Written<SessionHeader>>
+  /** W13b: ends a session that nobody has ever claimed, whose log is therefore empty */
+  cancelUnclaimed(ref: SessionRef, reason: StopReason, now: number): Promise<Written<SessionHeader>>
+  /** W15 */
+  finish(
+    ref: SessionRef,
+    to: {
+      round: number
+      status: TerminalStatus
+      stopReason: StopReason
+      error: ErrorInfo | null
+      rows: readonly BookRow[]
+      unknowns: { readonly [n: string]: Amount }
+      finalTurn: number | null
+      outputPreview: string | null
+      now: number
+    },
+  ): Promise<Written<SessionHeader>>
+  /** a new round of the root: `round = :e` and terminal */
+  reopenRoot(ref: SessionRef, seenRound: number, now: number): Promise<Written<SessionHeader>>
+
+  // ---- delegation, settlement, money
+  /** W11 */
+  delegate(
+    ref: SessionRef,
+    to: { turn: number; from: number; count: number; share: Amount; funded: number; now: number },
+  ): Promise<Written<SessionHeader>>
+  /** W16 */
+  settle(parent: SessionRef, settlement: Settlement, now: number): Promise<Written<SessionHeader>>
+  /** W18 */
+  lend(parent: SessionRef, ordinal: number, seenLent: Amount | null, more: Amount): Promise<Written<SessionHeader>>
+  /** W19 */
+  takeLoan(ref: SessionRef, seenTaken: Amount, lent: Amount, into: 'own' | 'avail'): Promise<Written<SessionHeader>>
+  /** W20 */
+  raiseOwn(ref: SessionRef, seenOwn: Amount, more: Amount): Promise<Written<SessionHeader>>
+  /** W21 */
+  correctOwn(
+    ref: SessionRef,
+    seenV: number,
+    n: number,
+    rows: readonly BookRow[],
+    now: number,
+  ): Promise<Written<SessionHeader>>
+  /** W22 */
+  correctParent(
+    parent: SessionRef,
+    ordinal: number,
+    seenV: number,
+    to: { seen: Seen; difference: Books; back: Amount; now: number },
+  ): Promise<Written<SessionHeader>>
+
+  // ---- the log
+  readLog(ref: SessionRef): Promise<LogSlots>
+  /** slots of a session from call `from` on, for reading only; eventually consistent */
+  listSlots(ref: SessionRef, options: { from?: number; limit: number }): Promise<{ slots: LogSlots; nextTurn?: number }>
+  /** outcomes of all calls of a run in the order of their keys, for reading only */
+  listCalls(
+    ref: RunRef,
+    options: { limit: number; after?: string },
+  ): Promise<Page<ResponseSlot & { readonly sessionId: string }>>
+  getResponse(ref: SessionRef, n: number): Promise<ResponseSlot | undefined>
+  /** W5, W8 (`end` in a request slot). `driver` names body parts */
+  putRequest(ref: SessionRef, slot: RequestSlot, driver: string): Promise<Put>
+  /** W6, W7, W8 (outcome none) */
+  putResponse(ref: SessionRef, slot: ResponseSlot, driver: string): Promise<Put>
+  /** W9: replaces an unknown outcome of this driver by what became known */
+  bookLate(ref: SessionRef, slot: ResponseSlot, driver: string): Promise<'written' | 'lost'>
+  getToolResult(ref: SessionRef, n: number, index: number): Promise<ToolResultSlot | undefined>
+  /** W10 */
+  putToolResult(ref: SessionRef, slot: ToolResultSlot, driver: string): Promise<Put>
+}
