@@ -27,5 +27,7 @@ export const DEFAULT_OUTPUT_CAP = 32_768
 export const PREVIEW_BYTES = 120
 /** Bytes of an error message in a header or a run. */
 export const ERROR_BYTES = 300
+/** Shards of the index of due runs, so that it has no hot key. */
+export const DUE_SHARDS = 8
 export const MAX_TAGS = 10
 export const MAX_TAG_BYTES = 128

@@ -57,5 +57,8 @@ export interface TaskInput {
   readonly expectedOutput?: string
 }
 
+/** The `inputRef` of round 1, whose input is put once, before the run. Later rounds name theirs by a nonce. */
+export const FIRST_INPUT_REF = '0'.repeat(16)
+
 /** What a round starts from. */
 export type RunInput = { readonly input: string } | { readonly tasks: readonly TaskInput[] }

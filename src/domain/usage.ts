@@ -109,7 +109,7 @@ export const unknown = (b: Books): Totals => b.unknown ?? NO_TOTALS
 /** A total of one agent, model and outcome: the finest row of the books above the single call. */
 export interface BookRow {
   readonly agent: string
-  /** `provider/model` as the team file names it */
+  /** key of the team's models */
   readonly model: string
   readonly outcome: CallOutcome
   readonly totals: Totals

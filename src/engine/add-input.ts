@@ -1,7 +1,53 @@
+import { SubledgerError } from '../domain/errors.ts'
+import { rootSessionId } from '../domain/ids.ts'
 import type { Run, RunRef } from '../domain/run.ts'
+import { isTerminal } from '../domain/session.ts'
 import type { EngineContext } from './context.ts'
 
-/** Opens a new round of an ended run with a follow-up input. @throws SubledgerError unknown_run, run_active, bad_request */
-export async function addInput(_ctx: EngineContext, _ref: RunRef, _input: string): Promise<Run> {
-  throw new Error('being written')
+/**
+ * Opens a new round of an ended run with a follow-up input. The input is put first under a name of its own, so that two
+ * callers at once do not mix: the one whose name the run takes has opened the round, the other is refused.
+ * @throws SubledgerError unknown_run, run_active, bad_request
+ */
+export async function addInput(ctx: EngineContext, ref: RunRef, input: string): Promise<Run> {
+  if (input.trim() === '') throw new SubledgerError('bad_request', '/input: must not be empty')
+  const run = await ctx.store.getRun(ref, { consistent: true })
+  if (!run) throw new SubledgerError('unknown_run', `There is no run ${ref.runId}.`)
+  if (run.tasks !== null) {
+    throw new SubledgerError(
+      'bad_request',
+      'This run was started from a list of tasks: it has no conversation that could go on.',
+    )
+  }
+  if (!isTerminal(run)) throw active(ref)
+  const now = ctx.clock.now()
+  const inputRef = ctx.ids.nonce()
+  await ctx.store.putInput(ref, run.round + 1, inputRef, { input })
+  const opened = await ctx.store.openRound(ref, {
+    seenRound: run.round,
+    inputRef,
+    dueAt: now + ctx.settings.eventAgeMs,
+    now,
+  })
+  if (!opened.written) {
+    const seen = await ctx.store.getRun(ref, { consistent: true })
+    if (seen?.inputRef !== inputRef) throw active(ref)
+    await reopenRoot(ctx, seen)
+    return seen
+  }
+  await reopenRoot(ctx, opened.item)
+  return opened.item
+}
+
+const active = (ref: RunRef) =>
+  new SubledgerError(
+    'run_active',
+    `Run ${ref.runId} has not ended yet: send the input when it has, or cancel it first.`,
+  )
+
+/** The second half of opening a round; the sweep finishes it when its caller has died in between. */
+export async function reopenRoot(ctx: EngineContext, run: Run): Promise<void> {
+  const ref = { tenant: run.tenant, runId: run.runId, sessionId: rootSessionId(run.runId) }
+  await ctx.store.reopenRoot(ref, run.round - 1, ctx.clock.now())
+  await ctx.invoker.invoke(ref)
 }

@@ -1,7 +1,109 @@
-import type { SessionRef } from '../domain/run.ts'
+import { covers, ZERO } from '../domain/money.ts'
+import type { Run, SessionRef } from '../domain/run.ts'
+import { isClaimable, isTerminal, type SessionHeader } from '../domain/session.ts'
+import { type AgentDefinition, findAgent, type TeamDefinition } from '../domain/team.ts'
+import type { Intent, UserMessage } from '../domain/turn.ts'
 import type { EngineContext, Invocation } from './context.ts'
+import { definitionOf } from './definition.ts'
+import { type Drive, leaseUntil, reload } from './drive.ts'
+import { estimateCall, modelOf } from './estimate.ts'
+import { fenced } from './fence.ts'
+import { loop } from './loop.ts'
+import { systemMessage } from './prompt.ts'
+import { settleUp } from './settle.ts'
+import { taskMessage, taskOf } from './task-of.ts'
+import { toolsFor } from './tools/specs.ts'
 
-/** Claims a session and drives it until it ends, waits, or the deadline is near. Safe to call at any time, any number of times. */
-export async function runSession(_ctx: EngineContext, _ref: SessionRef, _invocation: Invocation): Promise<void> {
-  throw new Error('being written')
+/**
+ * Claims a session and drives it until it ends, waits, or the deadline is near. Safe to call at any time, any number of
+ * times: whoever cannot claim does nothing, and an ended session is only made to settle.
+ */
+export async function runSession(outer: EngineContext, ref: SessionRef, invocation: Invocation): Promise<void> {
+  const fence = fenced(outer, invocation.deadlineAt)
+  try {
+    await claimAndDrive(fence.ctx, ref, invocation)
+  } finally {
+    fence.close()
+  }
+}
+
+async function claimAndDrive(ctx: EngineContext, ref: SessionRef, { deadlineAt }: Invocation): Promise<void> {
+  const startedAt = ctx.clock.now()
+  const run = await ctx.store.getRun(ref, { consistent: true })
+  const seen = await ctx.store.getHeader(ref)
+  if (!run || !seen) {
+    ctx.log.warn('event for a session that is not there', { ...ref, run: run !== undefined })
+    return
+  }
+  if (isTerminal(seen)) return settleUp(ctx, ref)
+  const free =
+    isClaimable(seen, startedAt) || (seen.status === 'running' && seen.lease !== null && seen.lease < startedAt)
+  if (!free) return
+
+  const team = await definitionOf(ctx, run)
+  const agent = seen.agent === null ? null : (findAgent(team, seen.agent) ?? null)
+  if (seen.agent !== null && !agent) throw new Error(`run ${run.runId}: its team has no agent ${seen.agent}`)
+  const driver = ctx.ids.nonce()
+  const first = agent && !run.stop ? await firstIntent(ctx, run, team, agent, seen, driver) : undefined
+
+  const at = ctx.clock.now()
+  const lease = leaseUntil(at, ctx.settings.leaseMs, deadlineAt)
+  const claim = { seenAttempt: seen.attempt, driver, now: at, lease, first: first?.intent ?? null }
+  const claimed = await ctx.store.claim(ref, claim)
+  const header = claimed.written ? claimed.item : await ctx.store.getHeader(ref)
+  if (!header) throw new Error(`session ${ref.sessionId} has lost its header`)
+  if (isTerminal(header)) return settleUp(ctx, ref)
+  if (header.driver !== driver) return // another one was faster
+
+  const d: Drive = {
+    ctx,
+    ref,
+    run,
+    team,
+    agent,
+    driver,
+    attempt: header.attempt,
+    startedAt,
+    deadlineAt,
+    header,
+    slots: { requests: new Map(), responses: new Map(), results: new Map() },
+    called: new Set(),
+    // a session lies down in order only after all its children have their headers
+    childrenPut: seen.status === 'waiting' ? seen.deleg.turn : -1,
+    leaseAt: at,
+    retryAt: 0,
+    ...(first && { task: first.task }),
+  }
+  // a session that was never claimed before has an empty log: nothing to read
+  if (header.attempt > 1) await reload(d)
+  await loop(d)
+}
+
+/** The intent of call 0 rides on the first claim and saves a write. */
+async function firstIntent(
+  ctx: EngineContext,
+  run: Run,
+  team: TeamDefinition,
+  agent: AgentDefinition,
+  seen: SessionHeader,
+  driver: string,
+): Promise<{ intent: Intent | null; task: UserMessage } | undefined> {
+  if (seen.attempt > 0 || seen.stop) return undefined
+  const text = await taskOf(ctx.store, run, seen)
+  if (!text) throw new Error(`the task of session ${seen.sessionId} of run ${run.runId} is not in the table`)
+  const task: UserMessage = { role: 'user', content: taskMessage(text) }
+  const prompt = { system: systemMessage(team, agent), messages: [task], tools: toolsFor(team, agent) }
+  const { estimate, cap, hold } = estimateCall(modelOf(team, agent), prompt)
+  if (!covers(seen.own, hold) || covers(ZERO, seen.own)) return { intent: null, task }
+  const intent: Intent = {
+    hold,
+    driver,
+    attempt: 1,
+    agent: agent.name,
+    model: agent.model,
+    estimate,
+    cap,
+    at: ctx.clock.now(),
+  }
+  return { intent, task }
 }

@@ -1,5 +1,18 @@
-import type { Run, RunInput } from '../domain/run.ts'
+import { type InputIssue, SubledgerError } from '../domain/errors.ts'
+import { definitionHash, rootSessionId, TENANT } from '../domain/ids.ts'
+import {
+  DEFAULT_MAX_CONCURRENCY,
+  HIGHEST_MAX_CONCURRENCY,
+  MAX_TAG_BYTES,
+  MAX_TAGS,
+  MAX_TASKS,
+} from '../domain/limits.ts'
+import { UNLIMITED } from '../domain/money.ts'
+import { FIRST_INPUT_REF, type Run, type RunInput } from '../domain/run.ts'
+import { findAgent, type TeamDefinition } from '../domain/team.ts'
+import { byteLength } from '../domain/text.ts'
 import type { EngineContext } from './context.ts'
+import { rootHeader } from './new-header.ts'
 
 /** What a run is started from; checked whole before anything is written. */
 export interface StartRun {
@@ -7,20 +20,112 @@ export interface StartRun {
   /** name of a team that `Teams` knows */
   readonly team: string
   /** first agent; the team's first unless told */
-  readonly agent?: string
+  readonly agent?: string | undefined
   /** exactly one of `input` and `tasks`; checked here, so callers may pass on what they got */
-  readonly input?: string
-  readonly tasks?: readonly { agent: string; task: string; expectedOutput?: string }[]
-  readonly maxConcurrency?: number
-  readonly tags?: { readonly [key: string]: string }
+  readonly input?: string | undefined
+  readonly tasks?: readonly { agent: string; task: string; expectedOutput?: string | undefined }[] | undefined
+  readonly maxConcurrency?: number | undefined
+  readonly tags?: { readonly [key: string]: string } | undefined
   /** id of the run, where the caller has chosen one already (an idempotent retry); made here otherwise */
-  readonly runId?: string
+  readonly runId?: string | undefined
 }
 
 /**
- * Freezes the team, stores input and run, puts the root's header and invokes it.
+ * Freezes the team, stores input and run, puts the root's header and invokes it. A crash between two of these writes
+ * leaves nothing (before W1) or a run that the sweep goes on with.
  * @throws SubledgerError unknown_team, unknown_agent, bad_team, bad_request
  */
-export async function startRun(_ctx: EngineContext, _request: StartRun): Promise<Run> {
-  throw new Error(`being written ${{} as RunInput}`)
+export async function startRun(ctx: EngineContext, request: StartRun): Promise<Run> {
+  const input = checkRequest(request)
+  const team = await ctx.teams.get(request.team)
+  checkAgents(team, request, input)
+
+  const now = ctx.clock.now()
+  const ref = { tenant: request.tenant, runId: request.runId ?? ctx.ids.runId(now) }
+  const hash = definitionHash(JSON.stringify(team))
+  const run: Run = {
+    ...ref,
+    team: team.name,
+    agent: 'tasks' in input ? null : (request.agent ?? team.agents[0]!.name),
+    definition: hash,
+    status: 'running',
+    stop: null,
+    stopReason: null,
+    error: null,
+    round: 1,
+    inputRef: FIRST_INPUT_REF,
+    tasks: 'tasks' in input ? input.tasks.length : null,
+    maxConcurrency: request.maxConcurrency ?? DEFAULT_MAX_CONCURRENCY,
+    limit: { usd: UNLIMITED, tok: UNLIMITED },
+    limitSeq: 0,
+    books: {},
+    sessions: 0,
+    v: 0,
+    tags: request.tags ?? {},
+    dueAt: now + ctx.settings.eventAgeMs,
+    createdAt: now,
+    updatedAt: now,
+    cancelRequestedAt: null,
+    finishedAt: null,
+    expiresAt: null,
+  }
+  await ctx.store.putDefinition(ref, hash, team)
+  await ctx.store.putInput(ref, 1, FIRST_INPUT_REF, input)
+  const put = await ctx.store.createRun(run)
+  await ctx.store.putHeader(rootHeader(run, team, now))
+  await ctx.invoker.invoke({ ...ref, sessionId: rootSessionId(ref.runId) })
+  if (put === 'written') return run
+  return (await ctx.store.getRun(ref, { consistent: true })) ?? run
+}
+
+function checkRequest(r: StartRun): RunInput {
+  const issues: InputIssue[] = []
+  const add = (path: string, message: string) => issues.push({ path, message })
+  if (!TENANT.test(r.tenant)) throw new Error(`tenant "${r.tenant}" is not a valid tenant name`)
+  if (r.input !== undefined && r.tasks !== undefined) add('/tasks', 'give either "input" or "tasks", not both')
+  else if (r.input === undefined && r.tasks === undefined) add('/input', 'give "input" (a text) or "tasks" (a list)')
+  else if (r.input !== undefined && r.input.trim() === '') add('/input', 'must not be empty')
+  else if (r.tasks !== undefined && (r.tasks.length < 1 || r.tasks.length > MAX_TASKS)) {
+    add('/tasks', `must hold 1 to ${MAX_TASKS} tasks`)
+  }
+  for (const [i, t] of (r.tasks ?? []).entries()) if (t.task.trim() === '') add(`/tasks/${i}/task`, 'must not be empty')
+  if (r.agent !== undefined && r.tasks !== undefined)
+    add('/agent', 'a list of tasks has no first agent: each task names its own')
+  const most = r.maxConcurrency
+  if (most !== undefined && (!Number.isInteger(most) || most < 1 || most > HIGHEST_MAX_CONCURRENCY)) {
+    add('/maxConcurrency', `must be a whole number from 1 to ${HIGHEST_MAX_CONCURRENCY}`)
+  }
+  const tags = Object.entries(r.tags ?? {})
+  if (tags.length > MAX_TAGS) add('/tags', `must hold at most ${MAX_TAGS} tags`)
+  if (tags.some(([k, v]) => k === '' || byteLength(k) + byteLength(v) > MAX_TAG_BYTES)) {
+    add('/tags', `each tag needs a name, and name and value at most ${MAX_TAG_BYTES} bytes together`)
+  }
+  if (issues.length > 0)
+    throw new SubledgerError('bad_request', issues.map((i) => `${i.path}: ${i.message}`).join('; '), { issues })
+  return r.tasks
+    ? {
+        tasks: r.tasks.map((t) => ({
+          agent: t.agent,
+          task: t.task,
+          ...(t.expectedOutput !== undefined && { expectedOutput: t.expectedOutput }),
+        })),
+      }
+    : { input: r.input! }
+}
+
+function checkAgents(team: TeamDefinition, request: StartRun, input: RunInput): void {
+  const names = team.agents.map((a) => a.name).join(', ')
+  const issues: InputIssue[] = []
+  if (request.agent !== undefined && !findAgent(team, request.agent)) {
+    issues.push({ path: '/agent', message: `there is no agent "${request.agent}"` })
+  }
+  if ('tasks' in input) {
+    for (const [i, t] of input.tasks.entries()) {
+      if (!findAgent(team, t.agent))
+        issues.push({ path: `/tasks/${i}/agent`, message: `there is no agent "${t.agent}"` })
+    }
+  }
+  if (issues.length === 0) return
+  const detail = `${issues[0]!.path}: ${issues[0]!.message}. The agents of team "${team.name}" are: ${names}.`
+  throw new SubledgerError('unknown_agent', detail, { issues: issues.slice(0, 20) })
 }

@@ -1,19 +1,168 @@
-import type { RunRef } from '../domain/run.ts'
+import { rootSessionId } from '../domain/ids.ts'
+import { DUE_SHARDS } from '../domain/limits.ts'
+import type { Run, RunRef, SessionRef } from '../domain/run.ts'
+import { childSlots, isClaimable, isTerminal, type SessionHeader } from '../domain/session.ts'
+import { reopenRoot } from './add-input.ts'
+import { stopAll } from './cancel-run.ts'
 import type { EngineContext, Invocation } from './context.ts'
+import { definitionOf } from './definition.ts'
+import { rootHeader } from './new-header.ts'
+import { repair, settleUp } from './settle.ts'
 
 /** What a sweep found and did, for the log. */
 export interface SweepReport {
+  /** runs looked at */
   readonly runs: number
+  /** sessions that were sent an event again */
   readonly invoked: number
+  /** ended sessions that were made to settle, or whose late answers were passed up */
   readonly settled: number
+  /** runs whose look failed; the next sweep tries again */
+  readonly failed: number
 }
+
+const PAGE = 50
+/** A sweep stops taking runs when less than this is left of its invocation. */
+const LAST_RUN_MS = 10_000
+/** A run whose sessions all wait for something outside is looked at this often. */
+const QUIET_MS = 24 * 3_600_000
 
 /** Looks at every run whose due time has come. May run at any time and beside itself. */
-export async function sweep(_ctx: EngineContext, _invocation: Invocation): Promise<SweepReport> {
-  throw new Error('being written')
+export async function sweep(ctx: EngineContext, invocation: Invocation): Promise<SweepReport> {
+  let report: SweepReport = { runs: 0, invoked: 0, settled: 0, failed: 0 }
+  for (let shard = 0; shard < DUE_SHARDS; shard++) {
+    let after: string | undefined
+    do {
+      const page = await ctx.store.dueRuns(shard, ctx.clock.now(), {
+        limit: PAGE,
+        ...(after !== undefined && { after }),
+      })
+      for (const ref of page.items) {
+        if (invocation.deadlineAt - ctx.clock.now() < LAST_RUN_MS) return report
+        report = sum(report, await lookSafely(ctx, ref))
+      }
+      after = page.next
+    } while (after !== undefined)
+  }
+  return report
 }
 
+/** One run that cannot be looked at must not keep the others waiting. */
+async function lookSafely(ctx: EngineContext, ref: RunRef): Promise<SweepReport> {
+  try {
+    return await sweepRun(ctx, ref)
+  } catch (fault) {
+    ctx.log.error('could not sweep a run', { ...ref, fault: String(fault) })
+    return { runs: 1, invoked: 0, settled: 0, failed: 1 }
+  }
+}
+
+const sum = (a: SweepReport, b: SweepReport): SweepReport => ({
+  runs: a.runs + b.runs,
+  invoked: a.invoked + b.invoked,
+  settled: a.settled + b.settled,
+  failed: a.failed + b.failed,
+})
+
 /** Looks at one run now, due or not: what a dead letter asks for. */
-export async function sweepRun(_ctx: EngineContext, _ref: RunRef, _invocation: Invocation): Promise<SweepReport> {
-  throw new Error('being written')
+export async function sweepRun(ctx: EngineContext, ref: RunRef): Promise<SweepReport> {
+  const run = await ctx.store.getRun(ref, { consistent: true })
+  if (!run) return { runs: 0, invoked: 0, settled: 0, failed: 0 }
+  const headers = await allHeaders(ctx, ref)
+  const root = headers.get(rootSessionId(ref.runId))
+  let invoked = 0
+  let settled = 0
+  if (!root) {
+    await ctx.store.putHeader(rootHeader(run, await definitionOf(ctx, run), ctx.clock.now()))
+    await ctx.invoker.invoke({ ...ref, sessionId: rootSessionId(ref.runId) })
+    invoked++
+  } else if (run.status === 'running' && isTerminal(root) && root.round < run.round) {
+    await reopenRoot(ctx, run)
+    invoked++
+  }
+  if (run.stop && run.status === 'running') await stopAll(ctx, ref)
+  for (const h of headers.values()) {
+    const found = await lookAtSession(ctx, run, h, headers)
+    if (found === 'invoked') invoked++
+    if (found === 'settled') settled++
+  }
+  await moveDue(ctx, run, headers)
+  return { runs: 1, invoked, settled, failed: 0 }
+}
+
+async function allHeaders(ctx: EngineContext, ref: RunRef): Promise<Map<string, SessionHeader>> {
+  const headers = new Map<string, SessionHeader>()
+  let after: string | undefined
+  do {
+    const page = await ctx.store.listHeaders(ref, { consistent: true, ...(after !== undefined && { after }) })
+    for (const h of page.items) headers.set(h.sessionId, h)
+    after = page.next
+  } while (after !== undefined)
+  return headers
+}
+
+type Headers = ReadonlyMap<string, SessionHeader>
+
+async function lookAtSession(
+  ctx: EngineContext,
+  run: Run,
+  h: SessionHeader,
+  all: Headers,
+): Promise<'invoked' | 'settled' | 'nothing'> {
+  const ref: SessionRef = { tenant: run.tenant, runId: run.runId, sessionId: h.sessionId }
+  const parent = h.parentId === null ? undefined : all.get(h.parentId)
+  if (isTerminal(h)) {
+    const unsettled = parent ? parent.pending.has(h.ordinal) : run.status === 'running' && run.round === h.round
+    if (unsettled) {
+      await settleUp(ctx, ref)
+      return 'settled'
+    }
+    const above = parent ? (parent.seen[h.ordinal]?.v ?? h.v) : run.status === 'running' ? h.v : run.v
+    if (Object.keys(h.unknowns).length > 0 || above < h.v) {
+      await repair(ctx, ref)
+      return 'settled'
+    }
+    return 'nothing'
+  }
+  if (!isAbandoned(ctx, h, parent)) return 'nothing'
+  await ctx.invoker.invoke(ref)
+  return 'invoked'
+}
+
+/** Nobody drives it, though somebody should. */
+function isAbandoned(ctx: EngineContext, h: SessionHeader, parent: SessionHeader | undefined): boolean {
+  const now = ctx.clock.now()
+  if (h.status === 'running') return h.lease !== null && h.lease < now
+  if (h.status === 'waiting') return isClaimable(h, now)
+  return mayRun(h, parent) && h.updatedAt + ctx.settings.eventAgeMs <= now
+}
+
+/** A child that is held back for width is nobody's lost event; one that has been stopped may always come. */
+const mayRun = (h: SessionHeader, parent: SessionHeader | undefined): boolean =>
+  !parent || h.stop !== null || isTerminal(parent) || h.ordinal < parent.settled + childSlots(parent, h.width)
+
+/** Moves the run's due time to the next moment at which something could be found, or takes it off. */
+async function moveDue(ctx: EngineContext, seen: Run, headers: Headers): Promise<void> {
+  if (seen.dueAt === null) return
+  const now = ctx.clock.now()
+  if (seen.status === 'running') {
+    await ctx.store.pushDue(seen, seen.dueAt, nextDue(ctx, headers, now))
+    return
+  }
+  if (seen.dueAt > now) return
+  const run = await ctx.store.getRun(seen, { consistent: true })
+  if (run && run.dueAt !== null && run.dueAt <= now) await ctx.store.undueRun(run, { v: run.v, dueAt: run.dueAt })
+}
+
+function nextDue(ctx: EngineContext, headers: Headers, now: number): number {
+  const age = ctx.settings.eventAgeMs
+  const times = [...headers.values()]
+    .filter((h) => !isTerminal(h))
+    .map((h) => {
+      if (h.status === 'running') return h.lease !== null && h.lease >= now ? h.lease + 1 : now + age
+      if (h.status === 'queued') return Math.max(h.updatedAt, now - age + 1_000) + age
+      if (h.wakeAt !== null) return Math.max(h.wakeAt + 1, now + 1_000)
+      return h.asks.size > 0 ? now + QUIET_MS : now + age
+    })
+  return times.length > 0 ? Math.min(...times) : now + age
 }

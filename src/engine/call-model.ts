@@ -1,0 +1,110 @@
+import { DEFAULT_MAX_ITERATIONS } from '../domain/limits.ts'
+import type { LogState } from '../domain/log.ts'
+import { chargeOf } from '../domain/log.ts'
+import { add, covers, sub } from '../domain/money.ts'
+import { costOf } from '../domain/pricing.ts'
+import { priceOf } from '../domain/team.ts'
+import type { Intent, ResponseSlot, ToolMessage } from '../domain/turn.ts'
+import type { ModelResult } from '../ports.ts'
+import { type Drive, firstMessage, nearDeadline, now, reload } from './drive.ts'
+import { estimateCall, modelOf } from './estimate.ts'
+import { causeOf } from './failure.ts'
+import { systemMessage, transcript } from './prompt.ts'
+import { repair } from './settle.ts'
+import { instantResults } from './tools/run-tools.ts'
+import { toolsFor } from './tools/specs.ts'
+import { watchCall } from './watch-call.ts'
+
+/** Makes the one call that an intent of this driver allows, and puts its outcome before anything is done with it. */
+export async function callModel(d: Drive, state: LogState, intent: Intent): Promise<'again'> {
+  const { n } = state
+  d.called.add(n)
+  const definition = modelOf(d.team, d.agent!)
+  const task = d.slots.requests.has(0) ? undefined : await firstMessage(d)
+  const startedAt = now(d)
+  const result = await watchCall(d, state.rows, (signal) =>
+    d.ctx.model.call({
+      definition,
+      system: systemMessage(d.team, d.agent!),
+      messages: transcript(d.slots, n, task),
+      tools: toolsFor(d.team, d.agent!),
+      ...(definition.maxTokens !== undefined && { maxOutputTokens: definition.maxTokens }),
+      signal,
+      call: { sessionId: d.ref.sessionId, n, driver: d.driver },
+    }),
+  )
+  if (result.failure?.retryAfterMs) d.retryAt = now(d) + result.failure.retryAfterMs
+  const slot = withNext(d, state, intent, outcomeSlot(d, n, intent, result, startedAt))
+  const put = await d.ctx.store.putResponse(d.ref, slot, d.driver)
+  if (put === 'written') {
+    d.slots.responses.set(n, slot)
+    return 'again'
+  }
+  await reload(d)
+  const there = d.slots.responses.get(n)
+  if (there && there.of === d.driver && there.outcome !== 'unknown') return 'again' // mine: the put's answer was lost
+  // written off while it was under way: its real bill replaces the bound
+  const { next: _, results: __, ...late } = slot
+  const outcome = slot.outcome === 'accepted' ? 'duplicate' : slot.outcome
+  const cause = slot.cause ?? 'answered after it had been written off'
+  await d.ctx.store.bookLate(d.ref, { ...late, outcome, cause }, d.driver)
+  await repair(d.ctx, d.ref)
+  await reload(d)
+  // whoever holds the header goes on, so that somebody always does
+  return 'again'
+}
+
+function outcomeSlot(d: Drive, n: number, intent: Intent, result: ModelResult, startedAt: number): ResponseSlot {
+  const price = priceOf(d.team.models[intent.model]!)
+  const { usage } = result
+  // a call that was refused before any work cost nothing, whether its model has a price or not
+  const free = result.usageSource === 'reported' && usage.inputTokens === 0 && usage.outputTokens === 0
+  return {
+    n,
+    outcome: result.message ? 'accepted' : 'failed',
+    of: d.driver,
+    attempt: d.attempt,
+    agent: intent.agent,
+    model: intent.model,
+    ...(result.failure && { cause: causeOf(result.failure) }),
+    usage,
+    usageSource: result.usageSource,
+    cost: free ? 0n : costOf(usage, price),
+    price,
+    ...(result.message && { message: result.message }),
+    finishReason: result.finishReason,
+    ...(result.responseId !== undefined && { responseId: result.responseId }),
+    ...(result.answeredBy !== undefined && { answeredBy: result.answeredBy }),
+    ...(result.rawUsage !== undefined && { rawUsage: result.rawUsage }),
+    startedAt,
+    durationMs: now(d) - startedAt,
+  }
+}
+
+/**
+ * Where all tools of an answer are instantaneous and the next hold fits what the session owns, results and the next
+ * intent ride in the same item: one write a turn.
+ */
+function withNext(d: Drive, state: LogState, open: Intent, slot: ResponseSlot): ResponseSlot {
+  const agent = d.agent!
+  if (slot.outcome !== 'accepted' || !slot.message?.toolCalls.length || nearDeadline(d)) return slot
+  if (state.answers + 1 >= (agent.maxIterations ?? DEFAULT_MAX_ITERATIONS)) return slot
+  const results: ToolMessage[] | undefined = instantResults(d, slot)
+  if (!results) return slot
+  const messages = [...transcript(d.slots, slot.n, d.task), slot.message, ...results]
+  const prompt = { system: systemMessage(d.team, agent), messages, tools: toolsFor(d.team, agent) }
+  const { estimate, cap, hold } = estimateCall(modelOf(d.team, agent), prompt)
+  const spent = add(sub(state.spent, open.hold), chargeOf(slot))
+  if (!covers(d.header.own, add(spent, hold))) return slot
+  const next = {
+    hold,
+    driver: d.driver,
+    attempt: d.attempt,
+    agent: agent.name,
+    model: agent.model,
+    estimate,
+    cap,
+    at: now(d),
+  }
+  return { ...slot, results, next }
+}

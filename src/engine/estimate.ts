@@ -1,0 +1,34 @@
+import { holdOf, inputBound } from '../domain/budget.ts'
+import { DEFAULT_OUTPUT_CAP } from '../domain/limits.ts'
+import type { Amount } from '../domain/money.ts'
+import { type AgentDefinition, type ModelDefinition, priceOf, type TeamDefinition } from '../domain/team.ts'
+import type { Message } from '../domain/turn.ts'
+import type { ToolSpec } from '../ports.ts'
+
+/** Bytes of task text assumed for the first call of a child whose task is not at hand. */
+const ASSUMED_TASK_BYTES = 4_000
+
+export function modelOf(team: TeamDefinition, agent: AgentDefinition): ModelDefinition {
+  const model = team.models[agent.model]
+  if (!model) throw new Error(`team ${team.name}: agent ${agent.name} names model ${agent.model}, which is not there`)
+  return model
+}
+
+/** Output cap in tokens that a call's hold is computed with. */
+export const capOf = (model: ModelDefinition): number => model.maxTokens ?? DEFAULT_OUTPUT_CAP
+
+/** What the first call of an agent may cost, before its task is known. */
+export function holdFor(team: TeamDefinition, agent: AgentDefinition): Amount {
+  const model = modelOf(team, agent)
+  return holdOf(ASSUMED_TASK_BYTES + inputBound(agent.instruction, [], []), capOf(model), priceOf(model))
+}
+
+/** Bound of the input, output cap and hold of a call. */
+export function estimateCall(
+  model: ModelDefinition,
+  prompt: { system: string; messages: readonly Message[]; tools: readonly ToolSpec[] },
+): { estimate: number; cap: number; hold: Amount } {
+  const estimate = inputBound(prompt.system, prompt.messages, prompt.tools)
+  const cap = capOf(model)
+  return { estimate, cap, hold: holdOf(estimate, cap, priceOf(model)) }
+}

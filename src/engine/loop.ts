@@ -1,0 +1,257 @@
+import { DEFAULT_MAX_ITERATIONS, MAX_CONTINUATIONS, MAX_EXTRA_ATTEMPTS, MAX_FAILED_CALLS } from '../domain/limits.ts'
+import { type LogState, readState } from '../domain/log.ts'
+import { add, covers } from '../domain/money.ts'
+import { isTerminal } from '../domain/session.ts'
+import type { End, Intent, Message, RequestSlot, ResponseSlot } from '../domain/turn.ts'
+import { NO_USAGE } from '../domain/usage.ts'
+import { callModel } from './call-model.ts'
+import { type Drive, firstMessage, nearDeadline, now, refresh, reload } from './drive.ts'
+import { endSession } from './end-session.ts'
+import { estimateCall, modelOf } from './estimate.ts'
+import { failureOf, isPermanent } from './failure.ts'
+import { renewLease } from './lease.ts'
+import { listStep } from './list-step.ts'
+import { haveOwn } from './money.ts'
+import { systemMessage, transcript } from './prompt.ts'
+import { repair, settleUp } from './settle.ts'
+import { runTools } from './tools/run-tools.ts'
+import { toolsFor } from './tools/specs.ts'
+
+/** Wait before the first retry of a failed call, doubled for each further one. */
+const FIRST_BACKOFF_MS = 1_000
+/** Between two looks at stop and deadline while waiting. */
+const BACKOFF_STEP_MS = 2_000
+
+/** Drives a claimed session: looks at header and log, puts the next slot, again and again. */
+export async function loop(d: Drive): Promise<void> {
+  for (;;) {
+    if (isTerminal(d.header)) return settleUp(d.ctx, d.ref)
+    if (d.header.attempt !== d.attempt) return
+    if ((await step(d)) !== 'again') return
+    await refresh(d)
+    // short calls may follow each other for longer than a lease
+    if (d.header.attempt === d.attempt && (await renewLease(d, readState(d.slots, d.header).rows)) === 'lost') return
+  }
+}
+
+async function step(d: Drive): Promise<'again' | 'gone'> {
+  await bookNeverCalled(d)
+  const state = readState(d.slots, d.header)
+  const stopped = d.header.stop ?? d.run.stop
+
+  const closed = state.kind === 'final' || state.kind === 'ended'
+  if (closed && d.header.round === state.round) return outcome(await endSession(d, state))
+  if (d.agent === null) {
+    if (stopped) return close(d, state, { status: 'cancelled', reason: stopped })
+    return outcome(await listStep(d))
+  }
+
+  if (state.kind === 'open') {
+    const intent = state.open!
+    if (intent.driver !== d.driver || d.called.has(state.n)) return writeOff(d, state.n, intent)
+    if (stopped) return giveUp(d, state.n, intent, { status: 'cancelled', reason: stopped })
+    return outcome(await callModel(d, state, intent))
+  }
+
+  if (stopped) return close(d, state, { status: 'cancelled', reason: stopped })
+  const bound = closed ? undefined : overBound(d, state)
+  if (bound) return close(d, state, bound)
+  if (nearDeadline(d)) return goOnElsewhere(d, state)
+
+  let messages: readonly Message[] = []
+  if (closed) messages = await newRound(d, state)
+  else if (state.kind === 'start') messages = [await firstMessage(d)]
+  else if (state.kind === 'tools') {
+    const results = await runTools(d, state.last!)
+    if (typeof results === 'string') return outcome(results)
+    messages = results
+    await refresh(d)
+    if (d.header.attempt !== d.attempt) return 'gone'
+    if (d.header.stop) return 'again'
+  } else if (!(await backOff(d, state))) return 'again'
+
+  return request(d, state, messages)
+}
+
+const outcome = (s: 'again' | 'gone' | 'asleep'): 'again' | 'gone' => (s === 'again' ? 'again' : 'gone')
+
+/** Puts the next request with its intent, or closes the log where the money does not reach. */
+async function request(d: Drive, state: LogState, messages: readonly Message[]): Promise<'again' | 'gone'> {
+  const agent = d.agent!
+  const n = state.next.n
+  const task = await firstMessageIfNeeded(d)
+  const sofar = [...transcript(d.slots, n, task), ...messages]
+  const prompt = { system: systemMessage(d.team, agent), messages: sofar, tools: toolsFor(d.team, agent) }
+  const { estimate, cap, hold } = estimateCall(modelOf(d.team, agent), prompt)
+  const need = add(state.spent, hold)
+  if (!covers(d.header.own, need)) {
+    const funds = await haveOwn(d, need)
+    if (funds === 'gone') return 'gone'
+    if (funds === 'none') {
+      return close(d, state, {
+        status: 'failed',
+        reason: 'budget',
+        error: { code: 'budget', message: 'The budget does not cover the next model call.' },
+      })
+    }
+  }
+  const at = now(d)
+  const intent: Intent = {
+    hold,
+    driver: d.driver,
+    attempt: d.attempt,
+    agent: agent.name,
+    model: agent.model,
+    estimate,
+    cap,
+    at,
+  }
+  const slot: RequestSlot = { n, round: d.header.round, messages, intent, at }
+  const put = await d.ctx.store.putRequest(d.ref, slot, d.driver)
+  if (put === 'written') d.slots.requests.set(n, slot)
+  else await reload(d)
+  return 'again'
+}
+
+/** The task stands in request 0, unless the first intent rode on the claim. */
+const firstMessageIfNeeded = async (d: Drive) => (d.header.first ? await firstMessage(d) : undefined)
+
+/** A session that cannot get on ends, so that a poisonous one costs a bounded amount. */
+function overBound(d: Drive, state: LogState): End | undefined {
+  const failure = state.kind === 'retry' && state.last ? failureOf(state.last) : undefined
+  if (failure && (isPermanent(failure) || state.failures >= MAX_FAILED_CALLS)) {
+    return { status: 'failed', reason: failure.code === 'timeout' ? 'timeout' : 'error', error: failure }
+  }
+  if (state.failures >= MAX_FAILED_CALLS) {
+    const message = `${state.failures} model calls in a row brought no answer.`
+    return { status: 'failed', reason: 'error', error: { code: 'no_answer', message } }
+  }
+  if (d.header.attempt - state.lastAttempt > MAX_EXTRA_ATTEMPTS) {
+    const message = `${MAX_EXTRA_ATTEMPTS} invocations in a row ended without getting any further.`
+    return { status: 'failed', reason: 'max_attempts', error: { code: 'max_attempts', message } }
+  }
+  const most = d.agent!.maxIterations ?? DEFAULT_MAX_ITERATIONS
+  if (state.answers >= most) {
+    const message = `The agent has answered ${most} times in this round, which is its max_iterations.`
+    return { status: 'failed', reason: 'max_iterations', error: { code: 'max_iterations', message } }
+  }
+  return undefined
+}
+
+/** Releases the session and has it go on in an invocation of its own. */
+async function goOnElsewhere(d: Drive, state: LogState): Promise<'again' | 'gone'> {
+  if (d.header.continuations >= MAX_CONTINUATIONS) {
+    const message = `The session has gone on in ${MAX_CONTINUATIONS} new invocations, which is the most.`
+    return close(d, state, {
+      status: 'failed',
+      reason: 'max_continuations',
+      error: { code: 'max_continuations', message },
+    })
+  }
+  const released = await d.ctx.store.release(d.ref, d.attempt, now(d))
+  if (released.written) await d.ctx.invoker.invoke(d.ref)
+  return 'gone'
+}
+
+/** Puts the end into the next slot: from then on no call can begin. */
+async function close(d: Drive, state: LogState, end: End): Promise<'again'> {
+  const { n } = state.next
+  const slot: RequestSlot = { n, round: d.header.round, messages: [], end, at: now(d) }
+  const put = await d.ctx.store.putRequest(d.ref, slot, d.driver)
+  if (put === 'written') d.slots.requests.set(n, slot)
+  else await reload(d)
+  return 'again'
+}
+
+/** Another's open intent: his time is over, and what he may have spent is booked at its bound. */
+async function writeOff(d: Drive, n: number, intent: Intent): Promise<'again'> {
+  return putOutcome(d, {
+    ...unanswered(n, intent, now(d)),
+    outcome: 'unknown',
+    cause: 'its driver was lost before an answer was written',
+    usage: { ...NO_USAGE, inputTokens: intent.estimate, outputTokens: intent.cap },
+    cost: d.team.models[intent.model]?.cost ? intent.hold.usd : null,
+  })
+}
+
+/** My own intent, not called yet: it is given up and the log closed in one write. */
+async function giveUp(d: Drive, n: number, intent: Intent, end: End): Promise<'again'> {
+  return putOutcome(d, { ...unanswered(n, intent, now(d)), outcome: 'none', usage: NO_USAGE, cost: 0n, end })
+}
+
+const unanswered = (n: number, intent: Intent, at: number) => ({
+  n,
+  of: intent.driver,
+  attempt: intent.attempt,
+  agent: intent.agent,
+  model: intent.model,
+  usageSource: 'estimated' as const,
+  price: null,
+  bound: { hold: intent.hold, estimate: intent.estimate, cap: intent.cap },
+  startedAt: intent.at,
+  durationMs: Math.max(0, at - intent.at),
+})
+
+async function putOutcome(d: Drive, slot: ResponseSlot): Promise<'again'> {
+  const put = await d.ctx.store.putResponse(d.ref, slot, d.driver)
+  if (put === 'written') d.slots.responses.set(slot.n, slot)
+  else await reload(d)
+  return 'again'
+}
+
+/** An intent of mine that was written off before I called: there was no call, so nothing was spent. */
+async function bookNeverCalled(d: Drive): Promise<void> {
+  for (const [n, r] of d.slots.responses) {
+    if (r.outcome !== 'unknown' || r.of !== d.driver || d.called.has(n)) continue
+    const none: ResponseSlot = {
+      ...r,
+      outcome: 'none',
+      usage: NO_USAGE,
+      cost: 0n,
+      cause: 'written off before it was called',
+    }
+    await d.ctx.store.bookLate(d.ref, none, d.driver)
+    await repair(d.ctx, d.ref)
+    await reload(d)
+    return
+  }
+}
+
+/**
+ * What opens a new round: an error result for every tool call that was still without one (a transcript can always be
+ * sent again), then the new input.
+ */
+async function newRound(d: Drive, state: LogState): Promise<Message[]> {
+  const run = await d.ctx.store.getRun(d.ref, { consistent: true })
+  const input = run && (await d.ctx.store.getInput(d.ref, d.header.round, run.inputRef))
+  if (!input || !('input' in input)) throw new Error(`the input of round ${d.header.round} is not in the table`)
+  const messages: Message[] = unansweredTools(d, state).map(({ id, name }) => ({
+    role: 'tool',
+    toolCallId: id,
+    toolName: name,
+    content: 'There is no result: the round ended before this tool had finished.',
+    isError: true,
+  }))
+  return [...messages, { role: 'user', content: input.input }]
+}
+
+/** Tool calls of the last answer of which no later request carries the results. */
+function unansweredTools(d: Drive, state: LogState) {
+  for (let n = state.n; n >= 0; n--) {
+    const answer = d.slots.responses.get(n)
+    if (answer?.outcome !== 'accepted') continue
+    const answered = [...d.slots.requests.values()].some((r) => r.n > n && !r.end && r.messages.length > 0)
+    return answer.results || answered ? [] : (answer.message?.toolCalls ?? [])
+  }
+  return []
+}
+
+/** Waits before a retry: as the provider asked, or twice as long each time. False: look at everything again first. */
+async function backOff(d: Drive, state: LogState): Promise<boolean> {
+  const { last } = state
+  if (last?.outcome !== 'failed') return true
+  const until = Math.max(d.retryAt, last.startedAt + last.durationMs + FIRST_BACKOFF_MS * 2 ** (state.failures - 1))
+  if (now(d) >= until) return true
+  await d.ctx.clock.sleep(Math.min(until - now(d), BACKOFF_STEP_MS))
+  return now(d) >= until
+}

@@ -1,0 +1,181 @@
+import { childSessionId } from '../domain/ids.ts'
+import { totalsOf } from '../domain/log.ts'
+import { type Amount, add, sub, ZERO } from '../domain/money.ts'
+import type { SessionRef } from '../domain/run.ts'
+import {
+  childSlots,
+  isClaimable,
+  isTerminal,
+  type SessionHeader,
+  subtreeBooks,
+  subtreeSessions,
+  type TerminalStatus,
+} from '../domain/session.ts'
+import type { ResponseSlot } from '../domain/turn.ts'
+import { addRow, type BookRow, type Books, known, NO_TOTALS, subBooks, subTotals, unknown } from '../domain/usage.ts'
+import type { EngineContext } from './context.ts'
+
+type Ctx = Pick<EngineContext, 'store' | 'invoker' | 'clock' | 'log'>
+
+/** After this time no invocation that may still hold a late answer can be alive: Lambda's longest life and a margin. */
+const LATE_ANSWERS_MS = 20 * 60_000
+
+/** What books take out of a budget: everything known, and everything unknown at its bound. */
+export function amountOf(books: Books): Amount {
+  const [k, u] = [known(books), unknown(books)]
+  return { usd: k.cost + u.cost, tok: BigInt(k.inputTokens + k.outputTokens + u.inputTokens + u.outputTokens) }
+}
+
+/** Reports an ended session to its parent (or its run), once, and wakes whoever waited for it. Repeating it is safe. */
+export async function settleUp(ctx: Ctx, ref: SessionRef): Promise<void> {
+  const { store, clock } = ctx
+  for (;;) {
+    const h = await recheck(ctx, ref)
+    const books = subtreeBooks(h)
+    // totals of an ended session change only by corrections of unknown calls: without one there is nothing to compare
+    const mayChange = unknown(books).calls > 0
+    if (h.parentId === null) {
+      await finishRun(ctx, h)
+      return push(ctx, ref)
+    }
+    const parentRef = { ...ref, sessionId: h.parentId }
+    const parent = await mustGet(ctx, parentRef)
+    if (!parent.pending.has(h.ordinal)) {
+      // settled already, perhaps by a write whose answer was lost, or by somebody who died before the wake
+      await wake(ctx, parentRef, parent)
+      return push(ctx, ref)
+    }
+    const lent = parent.lent[h.ordinal] ?? null
+    const back = sub(add(h.share, lent ?? ZERO), amountOf(books))
+    const seen = mayChange ? { v: h.v, books } : null
+    const settlement = { ordinal: h.ordinal, books, sessions: subtreeSessions(h), lent, back, seen }
+    const settled = await store.settle(parentRef, settlement, clock.now())
+    if (!settled.written) continue
+    await wake(ctx, parentRef, settled.item)
+    await startNext(ctx, parentRef, settled.item, h.width)
+    if (mayChange) await push(ctx, ref)
+    return
+  }
+}
+
+/** Sends a hint to a session that waits for nothing any more. */
+async function wake(ctx: Ctx, ref: SessionRef, h: SessionHeader): Promise<void> {
+  if (!isTerminal(h) && isClaimable(h, ctx.clock.now())) await ctx.invoker.invoke(ref)
+}
+
+/** A settlement frees a place: the next child that was held back for width may start. */
+async function startNext(ctx: Ctx, parentRef: SessionRef, parent: SessionHeader, childWidth: number): Promise<void> {
+  if (isTerminal(parent) || parent.stop || isClaimable(parent, ctx.clock.now())) return
+  const slots = childSlots(parent, childWidth)
+  const ordinal = parent.settled - 1 + slots
+  if (slots < 1 || ordinal >= parent.next || !parent.pending.has(ordinal)) return
+  await ctx.invoker.invoke({ ...parentRef, sessionId: childSessionId(parentRef.sessionId, ordinal) })
+}
+
+async function mustGet(ctx: Ctx, ref: SessionRef): Promise<SessionHeader> {
+  const h = await ctx.store.getHeader(ref)
+  if (!h) throw new Error(`session ${ref.sessionId} of run ${ref.runId} has no header`)
+  return h
+}
+
+/** The root has ended: so does the run, with the root's totals. */
+async function finishRun(ctx: Ctx, root: SessionHeader): Promise<void> {
+  const run = await ctx.store.getRun(root, { consistent: true })
+  if (!run || run.status !== 'running' || run.round !== root.round) return
+  const now = ctx.clock.now()
+  const books = subtreeBooks(root)
+  await ctx.store.finishRun(root, {
+    round: root.round,
+    status: root.status as TerminalStatus,
+    stopReason: root.stopReason!,
+    error: root.error,
+    books,
+    sessions: subtreeSessions(root),
+    v: root.v,
+    // unknown calls may still get their late answer: the sweep looks once more when that is no longer possible
+    dueAt: unknown(books).calls > 0 ? now + LATE_ANSWERS_MS : null,
+    now,
+  })
+}
+
+/** Looks whether an ended session's unknown calls have become known since, and takes what they say. */
+async function recheck(ctx: Ctx, ref: SessionRef): Promise<SessionHeader> {
+  for (;;) {
+    const h = await mustGet(ctx, ref)
+    if (!isTerminal(h)) return h
+    const found = await firstKnown(ctx, ref, h)
+    if (!found) return h
+    await ctx.store.correctOwn(ref, h.v, found.n, correctedRows(h.rows, found), ctx.clock.now())
+  }
+}
+
+async function firstKnown(ctx: Ctx, ref: SessionRef, h: SessionHeader): Promise<ResponseSlot | undefined> {
+  for (const n of Object.keys(h.unknowns)) {
+    const slot = await ctx.store.getResponse(ref, Number(n))
+    if (slot && slot.outcome !== 'unknown') return slot
+  }
+  return undefined
+}
+
+/** Own rows with one unknown call taken out at its bound and put in as what it became. */
+function correctedRows(rows: readonly BookRow[], slot: ResponseSlot): BookRow[] {
+  const { hold, estimate, cap } = slot.bound!
+  const i = rows.findIndex((r) => r.agent === slot.agent && r.model === slot.model && r.outcome === 'unknown')
+  const row = rows[i]
+  if (!row) throw new Error(`call ${slot.n} is listed as unknown, but the books have no unknown call of ${slot.model}`)
+  const priced = row.totals.unpricedCalls === 0
+  const bound = {
+    ...NO_TOTALS,
+    calls: 1,
+    inputTokens: estimate,
+    outputTokens: cap,
+    cost: priced ? hold.usd : 0n,
+    unpricedCalls: priced ? 0 : 1,
+  }
+  const rest = { ...row, totals: subTotals(row.totals, bound) }
+  const without = rest.totals.calls === 0 ? rows.toSpliced(i, 1) : rows.with(i, rest)
+  if (slot.outcome === 'none') return [...without]
+  return addRow(without, { agent: slot.agent, model: slot.model, outcome: slot.outcome, totals: totalsOf(slot) })
+}
+
+/** Brings every level above up to what is known below. Compared, never counted: doing it twice changes nothing. */
+async function push(ctx: Ctx, from: SessionRef): Promise<void> {
+  let ref = from
+  for (;;) {
+    const h = await ctx.store.getHeader(ref)
+    if (!h || !isTerminal(h)) return
+    if (h.parentId === null) {
+      if (await correctRun(ctx, h)) return
+      continue
+    }
+    const parentRef = { ...ref, sessionId: h.parentId }
+    const parent = await mustGet(ctx, parentRef)
+    const old = parent.seen[h.ordinal]
+    if (!old) return // not settled yet (it will take the right total by itself), or settled without unknowns
+    if (old.v < h.v) {
+      const books = subtreeBooks(h)
+      await ctx.store.correctParent(parentRef, h.ordinal, old.v, {
+        seen: { v: h.v, books },
+        difference: subBooks(books, old.books),
+        back: sub(amountOf(old.books), amountOf(books)),
+        now: ctx.clock.now(),
+      })
+      continue
+    }
+    ref = parentRef
+  }
+}
+
+/** True: the run says what its root says, or is not for us to correct. */
+async function correctRun(ctx: Ctx, root: SessionHeader): Promise<boolean> {
+  const run = await ctx.store.getRun(root, { consistent: true })
+  if (!run || run.status === 'running' || run.v >= root.v) return true
+  await ctx.store.correctRun(root, run.v, { v: root.v, books: subtreeBooks(root), now: ctx.clock.now() })
+  return false
+}
+
+/** After a late answer: corrects an ended session and everything above it. */
+export async function repair(ctx: Ctx, ref: SessionRef): Promise<void> {
+  await recheck(ctx, ref)
+  await push(ctx, ref)
+}

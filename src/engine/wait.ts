@@ -1,0 +1,55 @@
+import { childSessionId } from '../domain/ids.ts'
+import { childSlots, isTerminal, type SessionHeader } from '../domain/session.ts'
+import type { BookRow } from '../domain/usage.ts'
+import { type Drive, now, refresh, type Step } from './drive.ts'
+import { childWidth } from './width.ts'
+
+export interface WaitFor {
+  readonly ordinals: 'all' | ReadonlySet<number>
+  /** epoch ms at which the wait ends by itself; null: it does not */
+  readonly wakeAt: number | null
+  /** the log is closed, so a stop changes nothing any more */
+  readonly closed: boolean
+  readonly rows: readonly BookRow[]
+}
+
+/**
+ * Lies down until children have settled: no Lambda is held, the last of them wakes the session. Conditional on what was
+ * read, so no settlement falls between looking and lying down. `ready`: nothing is left to wait for, or time is up.
+ */
+export async function waitFor(d: Drive, w: WaitFor): Promise<'ready' | Step> {
+  const { ordinals } = w
+  for (;;) {
+    const h = await refresh(d)
+    if (isTerminal(h)) return 'again'
+    if (h.attempt !== d.attempt) return 'gone'
+    const left = [...h.pending].filter((o) => ordinals === 'all' || ordinals.has(o))
+    if (left.length === 0 || (w.wakeAt !== null && now(d) >= w.wakeAt)) return 'ready'
+    if (h.stop && !w.closed) return 'again'
+    const all = left.length === h.pending.size
+    const suspended = await d.ctx.store.suspend(d.ref, d.attempt, {
+      on: all ? 'all' : { ordinals: left, settled: h.settled },
+      wakeAt: w.wakeAt,
+      rows: w.rows,
+      closed: w.closed,
+      now: now(d),
+    })
+    if (suspended.written) {
+      await startHeldBack(d, h, suspended.item)
+      return 'asleep'
+    }
+    const g = await refresh(d)
+    if (isTerminal(g) || g.attempt !== d.attempt || g.status === 'waiting') return 'asleep'
+  }
+}
+
+/** A session that waits for everything gives its own place to its children: those that it lets in are invoked. */
+async function startHeldBack(d: Drive, before: SessionHeader, after: SessionHeader): Promise<void> {
+  if (after.stop) return
+  const width = childWidth(d)
+  const from = before.settled + childSlots(before, width)
+  const to = Math.min(after.settled + childSlots(after, width), after.next)
+  for (let o = from; o < to; o++) {
+    if (after.pending.has(o)) await d.ctx.invoker.invoke({ ...d.ref, sessionId: childSessionId(d.ref.sessionId, o) })
+  }
+}
