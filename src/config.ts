@@ -4,6 +4,8 @@ export interface Config {
   readonly table: string
   /** `SUBLEDGER_LEASE_SECONDS`, 90 */
   readonly leaseMs: number
+  /** `SUBLEDGER_EVENT_AGE_SECONDS`, 600: how old a worker's event may become before Lambda gives it up */
+  readonly eventAgeMs: number
   /** `SUBLEDGER_TEAMS`: folder of team files */
   readonly teams: string
   /** `SUBLEDGER_WORKER`: name of the worker function; absent where workers run in this process */
@@ -12,6 +14,10 @@ export interface Config {
   readonly tenant: string
   readonly dynamodbEndpoint: string | undefined
   readonly lambdaEndpoint: string | undefined
+  /** `SUBLEDGER_SCRIPTED_BILL`: a file to which the scripted model appends what it would bill, for comparisons */
+  readonly billFile: string | undefined
+  /** run by serverless-offline on somebody's own machine, and not on Lambda */
+  readonly offline: boolean
 }
 
 type Env = { readonly [name: string]: string | undefined }
@@ -23,11 +29,15 @@ export function readConfig(env: Env): Config {
   return {
     table,
     leaseMs: seconds(env, 'SUBLEDGER_LEASE_SECONDS', 90) * 1000,
+    eventAgeMs: seconds(env, 'SUBLEDGER_EVENT_AGE_SECONDS', 600) * 1000,
     teams: env.SUBLEDGER_TEAMS || 'teams',
     workerFunction: env.SUBLEDGER_WORKER || undefined,
     tenant: env.SUBLEDGER_TENANT || 'local',
     dynamodbEndpoint: env.SUBLEDGER_DYNAMODB_ENDPOINT || undefined,
     lambdaEndpoint: env.SUBLEDGER_LAMBDA_ENDPOINT || undefined,
+    billFile: env.SUBLEDGER_SCRIPTED_BILL || undefined,
+    // Lambda sets AWS_LAMBDA_RUNTIME_API itself and lets nobody unset it, so a deployed function cannot be made offline
+    offline: env.IS_OFFLINE === 'true' && !env.AWS_LAMBDA_RUNTIME_API,
   }
 }
 

@@ -1,0 +1,25 @@
+import type { Context, SQSBatchResponse } from 'aws-lambda'
+import { composeSweep, once } from '../src/compose.ts'
+import { readConfig } from '../src/config.ts'
+import { sweepRun } from '../src/engine/sweep.ts'
+import { parseDeadLetters } from '../src/invoke/worker-event.ts'
+
+const engine = once(() => composeSweep(readConfig(process.env)))
+
+/** Looks at the run of each event that Lambda gave up. A message whose run could not be looked at comes again. */
+export const handler = async (event: unknown, context: Context): Promise<SQSBatchResponse> => {
+  const ctx = await engine()
+  const log = ctx.log.with({ requestId: context.awsRequestId })
+  const batchItemFailures: { itemIdentifier: string }[] = []
+  for (const letter of parseDeadLetters(event)) {
+    if ('error' in letter) log.error('dead letter dropped: it is no event of a worker', letter)
+    else
+      await sweepRun({ ...ctx, log }, letter.ref)
+        .then((report) => log.warn('worker event given up', { ...letter, report }))
+        .catch((error) => {
+          log.error('dead letter not handled', { ...letter, error })
+          batchItemFailures.push({ itemIdentifier: letter.messageId })
+        })
+  }
+  return { batchItemFailures }
+}

@@ -1,0 +1,109 @@
+/**
+ * The deployed product on this machine: the functions of serverless.yml under serverless-offline, workers invoked through
+ * its Lambda endpoint, and an embedded DynamoDB. Everything listens on 127.0.0.1.
+ *
+ *     npm run offline        HTTP API on 4320 (SUBLEDGER_PORT), Lambda endpoint on 4322 (SUBLEDGER_LAMBDA_PORT)
+ *
+ * More settings: SUBLEDGER_DATA (folder for the table; in memory unless set), SUBLEDGER_TEAMS, SUBLEDGER_LEASE_SECONDS
+ * (15), SUBLEDGER_SWEEP_SECONDS (5), SUBLEDGER_WORKER_TIMEOUT_SECONDS (60), SUBLEDGER_RETRY_SECONDS (the two delays before
+ * retries, `2,4`).
+ */
+import { type ChildProcess, spawn } from 'node:child_process'
+import { mkdtemp, rm } from 'node:fs/promises'
+import { createServer } from 'node:net'
+import os from 'node:os'
+import path from 'node:path'
+import { fileURLToPath } from 'node:url'
+import { seconds } from '../src/config.ts'
+import { startEmulator } from '../src/local/emulator.ts'
+import { buildFunctions } from './build.ts'
+
+const ROOT = fileURLToPath(new URL('..', import.meta.url))
+const STAGE = 'offline'
+/** as serverless.yml names it */
+const TABLE = `subledger-${STAGE}`
+const env = process.env
+
+const ports = {
+  http: port('SUBLEDGER_PORT', 4320),
+  lambda: port('SUBLEDGER_LAMBDA_PORT', 4322),
+  inner: await freePort(),
+}
+const code = await mkdtemp(path.join(os.tmpdir(), 'subledger-offline-'))
+await buildFunctions(code)
+const emulator = await startEmulator({ table: TABLE, ...(env.SUBLEDGER_DATA && { path: env.SUBLEDGER_DATA }) })
+const child = startServerless(emulator.endpoint)
+
+const ended = new Promise<number>((resolve) => child.once('exit', (status) => resolve(status ?? 0)))
+for (const signal of ['SIGINT', 'SIGTERM'] as const) process.on(signal, () => child.kill('SIGTERM'))
+if (await ready()) {
+  console.log(
+    `Subledger offline: HTTP API on http://127.0.0.1:${ports.http}/v1, Lambda endpoint on http://127.0.0.1:${ports.lambda}`,
+  )
+}
+process.exitCode = await ended
+await emulator.close()
+await rm(code, { recursive: true, force: true })
+
+function startServerless(dynamodbEndpoint: string): ChildProcess {
+  const settings = {
+    innerPort: ports.inner,
+    lambdaPort: ports.lambda,
+    retryDelaysMs: retryDelays(),
+    sweepMs: seconds(env, 'SUBLEDGER_SWEEP_SECONDS', 5) * 1000,
+    code,
+    // other handlers for some functions, `{"worker": "path/to/file.export"}`: tests put one there that crashes
+    handlers: JSON.parse(env.SUBLEDGER_OFFLINE_HANDLERS ?? '{}'),
+  }
+  const options = ['--host', '127.0.0.1', '--httpPort', `${ports.http}`, '--lambdaPort', `${ports.inner}`]
+  const flags = ['--noAuth', '--noSponsor', '--noPrependStageInUrl', '--localEnvironment']
+  const params = [
+    `leaseSeconds=${seconds(env, 'SUBLEDGER_LEASE_SECONDS', 15)}`,
+    `workerTimeout=${Math.ceil(seconds(env, 'SUBLEDGER_WORKER_TIMEOUT_SECONDS', 60))}`,
+  ].flatMap((param) => ['--param', param])
+  const serverless = path.join(ROOT, 'node_modules/serverless/bin/serverless.js')
+  return spawn(process.execPath, [serverless, 'offline', 'start', '--stage', STAGE, ...options, ...flags, ...params], {
+    cwd: ROOT,
+    // a channel, so that it ends when this process does, however that happens
+    stdio: ['ignore', 'inherit', 'inherit', 'ipc'],
+    env: {
+      ...env,
+      SUBLEDGER_OFFLINE: JSON.stringify(settings),
+      SUBLEDGER_DYNAMODB_ENDPOINT: dynamodbEndpoint,
+      SUBLEDGER_LAMBDA_ENDPOINT: `http://127.0.0.1:${ports.lambda}`,
+    },
+  })
+}
+
+/** Whether the API answers; false when serverless-offline ended instead. */
+async function ready(): Promise<boolean> {
+  while (child.exitCode === null && child.signalCode === null) {
+    const answer = await fetch(`http://127.0.0.1:${ports.http}/v1/health`).catch(() => undefined)
+    if (answer?.ok) return true
+    await new Promise((resolve) => setTimeout(resolve, 100))
+  }
+  return false
+}
+
+function retryDelays(): readonly number[] {
+  const given = env.SUBLEDGER_RETRY_SECONDS || '2,4'
+  const delays = given.split(',').map((text) => Number(text) * 1000)
+  if (delays.length !== 2 || !delays.every((ms) => ms >= 0))
+    throw new Error(`SUBLEDGER_RETRY_SECONDS is "${given}": it must be two numbers of seconds, such as 2,4`)
+  return delays
+}
+
+function port(name: string, fallback: number): number {
+  const value = Number(env[name] || fallback)
+  if (!Number.isInteger(value) || value < 1 || value > 65_535)
+    throw new Error(`${name} is "${env[name]}": it must be a port from 1 to 65535`)
+  return value
+}
+
+async function freePort(): Promise<number> {
+  const server = createServer()
+  await new Promise<void>((resolve) => server.listen(0, '127.0.0.1', resolve))
+  const { port: free } = server.address() as { port: number }
+  await new Promise((resolve) => server.close(resolve))
+  return free
+}

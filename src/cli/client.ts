@@ -1,0 +1,88 @@
+/** A client of the HTTP API. The API may be on the network or in this process: it is a function from Request to Response. */
+export interface Client {
+  get<T>(path: string): Promise<T>
+  post<T>(path: string, body?: unknown): Promise<T>
+  /** all pages of a list: `all('/v1/runs', 'runs')` */
+  all<T>(path: string, key: string): Promise<T[]>
+}
+
+/** What the API refused, or that it could not be reached. */
+export class ApiError extends Error {
+  override readonly name = 'ApiError'
+  /** 0: there was no answer */
+  readonly status: number
+  /** where the input is wrong, as far as the API told */
+  readonly issues: readonly { readonly path: string; readonly message: string }[]
+
+  constructor(status: number, message: string, issues: ApiError['issues'] = []) {
+    super(message)
+    this.status = status
+    this.issues = issues
+  }
+}
+
+export type Fetch = (request: Request) => Response | Promise<Response>
+
+export function createClient(fetch: Fetch, options: { baseUrl: string; token?: string }): Client {
+  const { baseUrl, token } = options
+
+  async function send<T>(method: string, path: string, body?: unknown): Promise<T> {
+    const request = new Request(new URL(path, baseUrl), {
+      method,
+      headers: {
+        accept: 'application/json',
+        ...(body !== undefined && { 'content-type': 'application/json' }),
+        ...(token !== undefined && { authorization: `Bearer ${token}` }),
+      },
+      ...(body !== undefined && { body: JSON.stringify(body) }),
+    })
+    let response: Response
+    try {
+      response = await fetch(request)
+    } catch (e) {
+      throw new ApiError(0, `${baseUrl} does not answer (${reason(e)}). Is it running? "subledger dev" starts it.`)
+    }
+    const text = await response.text()
+    const value = parse(text)
+    if (response.ok && value !== undefined) return value as T
+    throw refusal(response.status, value)
+  }
+
+  return {
+    get: (path) => send('GET', path),
+    post: (path, body) => send('POST', path, body),
+    async all(path, key) {
+      const items: never[] = []
+      let cursor: string | null = null
+      do {
+        const query: string = `limit=100${cursor === null ? '' : `&cursor=${encodeURIComponent(cursor)}`}`
+        const page: { [key: string]: unknown } = await send('GET', `${path}${path.includes('?') ? '&' : '?'}${query}`)
+        items.push(...(page[key] as never[]))
+        cursor = page.next as string | null
+      } while (cursor !== null)
+      return items
+    },
+  }
+}
+
+function parse(text: string): unknown {
+  try {
+    return JSON.parse(text)
+  } catch {
+    return undefined
+  }
+}
+
+function refusal(status: number, value: unknown): ApiError {
+  const problem = (value ?? {}) as { detail?: unknown; message?: unknown; errors?: unknown }
+  const detail = [problem.detail, problem.message].find((d) => typeof d === 'string')
+  const issues = Array.isArray(problem.errors) ? (problem.errors as ApiError['issues']) : []
+  return new ApiError(status, detail === undefined ? `The API answered with status ${status}.` : String(detail), issues)
+}
+
+/** fetch hides the reason of a failed connection in the cause. */
+function reason(e: unknown): string {
+  const cause = e instanceof Error && e.cause instanceof Error ? e.cause : e
+  const code = (cause as { code?: unknown }).code
+  return typeof code === 'string' ? code : cause instanceof Error ? cause.message : String(cause)
+}

@@ -1,0 +1,161 @@
+import type { CallView } from '../../http/views/call.ts'
+import type { FiguresView } from '../../http/views/figures.ts'
+import type { MessageView } from '../../http/views/message.ts'
+import type { RunView } from '../../http/views/run.ts'
+import type { SessionView } from '../../http/views/session.ts'
+import type { UsageReport } from '../../http/views/usage.ts'
+import type { Client } from '../client.ts'
+import { CONNECTION, type Command, readArguments } from '../command.ts'
+import { withConnection } from '../connect.ts'
+import { hasEnded, printRun, runPath } from '../follow.ts'
+import { EXIT, type Io } from '../io.ts'
+import { count, money, oneLine, printable, table } from '../text.ts'
+import { treeLines } from '../tree.ts'
+
+/** Commands that only read. What they print with `--json` is what the API answers, lists with all their pages. */
+function reading<T>(
+  usage: string,
+  summary: string,
+  names: readonly string[],
+  read: (client: Client, ids: readonly string[]) => Promise<T>,
+  print: (io: Io, value: T) => void,
+): Command {
+  return {
+    usage,
+    summary,
+    async run(io, argv) {
+      const args = readArguments(argv, CONNECTION, names)
+      const value = await withConnection(io, args, { work: false }, ({ client }) => read(client, args.positionals))
+      if (args.flag('json')) io.out(JSON.stringify(value, null, 2))
+      else print(io, value)
+      return EXIT.ok
+    },
+  }
+}
+
+const sessionsOf = (client: Client, runId: string) =>
+  client.all<SessionView>(`${runPath(runId)}/sessions`, 'sessions')
+
+export const get = reading(
+  'get RUN [--json]',
+  'a run with its tree, tokens, cost and answer',
+  ['RUN'],
+  async (client, [runId]) => ({
+    run: await client.get<RunView>(runPath(runId!)),
+    sessions: await sessionsOf(client, runId!),
+  }),
+  (io, { run, sessions }) => printRun(io, run, sessions),
+)
+
+export const sessions = reading(
+  'sessions RUN [--json]',
+  'the sessions of a run as a tree',
+  ['RUN'],
+  async (client, [runId]) => ({
+    run: await client.get<RunView>(runPath(runId!)),
+    sessions: await sessionsOf(client, runId!),
+  }),
+  (io, { run, sessions }) => {
+    for (const line of treeLines(run, sessions)) io.out(line)
+    io.out('')
+    for (const line of table(sessions.map((s) => [s.sessionId, s.agent ?? '', oneLine(s.task ?? '', 60)]))) io.out(line)
+  },
+)
+
+export const messages = reading(
+  'messages RUN SESSION [--json]',
+  "a session's transcript",
+  ['RUN', 'SESSION'],
+  (client, [runId, sessionId]) =>
+    client.all<MessageView>(`${runPath(runId!)}/sessions/${encodeURIComponent(sessionId!)}/messages`, 'messages'),
+  (io, list) => {
+    for (const m of list) {
+      const title = m.role === 'tool' ? `tool ${m.toolName}${m.isError ? ' (error)' : ''}` : m.role
+      io.out(`[${m.turn}] ${oneLine(title, 80)}`)
+      const text = typeof m.content === 'string' ? m.content : m.content.map((p) => p.text).join('\n')
+      for (const line of printable(text).split('\n')) if (text !== '') io.out(`    ${line}`)
+      for (const call of m.toolCalls ?? []) io.out(`    → ${oneLine(`${call.name} ${call.arguments}`, 200)}`)
+    }
+  },
+)
+
+export const calls = reading(
+  'calls RUN [--json]',
+  'every model call of a run, waste included',
+  ['RUN'],
+  (client, [runId]) => client.all<CallView>(`${runPath(runId!)}/calls`, 'calls'),
+  (io, list) => {
+    const header = ['session', 'turn', 'agent', 'model', 'outcome', 'input', 'output', 'cost', 'ms']
+    const rows = list.map((c) => [
+      c.sessionId,
+      String(c.turn),
+      oneLine(c.agent, 40),
+      oneLine(`${c.provider ?? '?'}/${c.model}`, 40),
+      c.outcome,
+      count(c.usage.inputTokens),
+      count(c.usage.outputTokens),
+      c.costUsd === null ? 'no price' : `$${c.costUsd}`,
+      count(c.durationMs),
+    ])
+    for (const line of table([header, ...rows], [1, 5, 6, 7, 8])) io.out(line)
+  },
+)
+
+export const usage = reading(
+  'usage RUN [--json]',
+  'the tokens and cost of a run by agent, model and outcome',
+  ['RUN'],
+  (client, [runId]) => client.get<UsageReport>(`${runPath(runId!)}/usage`),
+  (io, report) => {
+    const row = (name: string, f: FiguresView) => [
+      oneLine(name, 60),
+      count(f.usage.calls),
+      count(f.usage.inputTokens),
+      count(f.usage.outputTokens),
+      money(f),
+    ]
+    const part = (title: string, figures: { readonly [name: string]: FiguresView }) => [
+      [title],
+      ...Object.entries(figures).map(([name, f]) => row(`  ${printable(name)}`.trimEnd(), f)),
+    ]
+    const rows = [
+      ['', 'calls', 'input', 'output', 'cost'],
+      row('total', report.total),
+      ...part('by agent', report.byAgent),
+      ...part('by model', report.byModel),
+      ...part('by outcome', report.byOutcome),
+    ]
+    for (const line of table(rows, [1, 2, 3, 4])) io.out(line)
+  },
+)
+
+export const list = reading(
+  'list [--json]',
+  'runs, newest first',
+  [],
+  (client) => client.all<RunView>('/v1/runs', 'runs'),
+  (io, runs) => {
+    const header = ['run', 'team', 'status', 'round', 'created', 'calls', 'cost']
+    const rows = runs.map((r) => [
+      r.runId,
+      oneLine(r.team, 40),
+      r.status,
+      String(r.round),
+      r.createdAt,
+      // the run's own item is brought up to date when a round ends
+      hasEnded(r) ? count(r.usage.calls) : '…',
+      hasEnded(r) ? money(r) : '…',
+    ])
+    for (const line of table([header, ...rows], [3, 5, 6])) io.out(line)
+  },
+)
+
+export const teams = reading(
+  'teams [--json]',
+  'the teams that can be run',
+  [],
+  async (client) => (await client.get<{ teams: { name: string; description: string }[] }>('/v1/teams')).teams,
+  (io, found) => {
+    for (const line of table(found.map((t) => [oneLine(t.name, 64), oneLine(t.description, 100)]))) io.out(line)
+  },
+)

@@ -1,0 +1,77 @@
+import type { RunView } from '../http/views/run.ts'
+import type { SessionView } from '../http/views/session.ts'
+import type { Client } from './client.ts'
+import type { Connection } from './connect.ts'
+import { EXIT, type ExitCode, type Io } from './io.ts'
+import { count, money, printable } from './text.ts'
+import { remarks, treeLines } from './tree.ts'
+
+const FIRST_LOOK_MS = 50
+const SLOWEST_LOOK_MS = 1_000
+
+export const hasEnded = (run: RunView): boolean => run.status !== 'running' && run.status !== 'waiting'
+export const runPath = (runId: string): string => `/v1/runs/${encodeURIComponent(runId)}`
+
+/** Looks at a run until it has ended. Undefined: the user interrupted. */
+export async function waitForEnd(
+  io: Io,
+  client: Client,
+  runId: string,
+  onChange: (run: RunView) => void = () => {},
+): Promise<RunView | undefined> {
+  let pause = FIRST_LOOK_MS
+  let before = ''
+  for (;;) {
+    if (io.interrupted.aborted) return undefined
+    const run = await client.get<RunView>(runPath(runId))
+    const now = progressLine(run)
+    if (now !== before) onChange(run)
+    before = now
+    if (hasEnded(run)) return run
+    await io.sleep(pause)
+    pause = Math.min(pause * 1.5, SLOWEST_LOOK_MS)
+  }
+}
+
+/** One line about a run that goes on. */
+export function progressLine(run: RunView): string {
+  const s = run.sessions
+  const parts = s ? (['queued', 'running', 'waiting', 'completed', 'failed', 'cancelled'] as const) : []
+  const sessions = parts.filter((p) => s![p] > 0).map((p) => `${count(s![p])} ${p}`)
+  return `${run.status}: ${sessions.join(', ')}; ${count(run.usage.inputTokens)} tokens in, ${count(run.usage.outputTokens)} out, ${money(run)}`
+}
+
+/** Waits for the end of a run and prints it: its tree, its answer, its total. */
+export async function followRun(
+  io: Io,
+  { client, embedded }: Pick<Connection, 'client' | 'embedded'>,
+  runId: string,
+  options: { watch: boolean; json: boolean },
+): Promise<ExitCode> {
+  const ended = await waitForEnd(io, client, runId, (run) => {
+    if (options.watch && !options.json) io.err(progressLine(run))
+  })
+  if (!ended) {
+    io.err(
+      embedded
+        ? `Interrupted. Run ${runId} is kept and goes on with the next "subledger dev" on the same data.`
+        : `Detached. Run ${runId} goes on; "subledger get ${runId}" shows it.`,
+    )
+    return EXIT.interrupted
+  }
+  const sessions = await client.all<SessionView>(`${runPath(runId)}/sessions`, 'sessions')
+  if (options.json) io.out(JSON.stringify({ run: ended, sessions }, null, 2))
+  else printRun(io, ended, sessions)
+  return ended.status === 'completed' ? EXIT.ok : EXIT.failed
+}
+
+export function printRun(io: Io, run: RunView, sessions: readonly SessionView[]): void {
+  io.out(`run ${run.runId}  team ${printable(run.team)}  round ${run.round}  ${run.status}`)
+  io.out('')
+  for (const line of treeLines(run, sessions)) io.out(line)
+  for (const line of remarks(run)) io.out(line)
+  if (run.output !== null) {
+    io.out('')
+    for (const line of printable(run.output).split('\n')) io.out(line)
+  }
+}

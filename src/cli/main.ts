@@ -1,0 +1,110 @@
+import { pathToFileURL } from 'node:url'
+import { SubledgerError } from '../domain/errors.ts'
+import { ApiError } from './client.ts'
+import type { Command } from './command.ts'
+import { EXIT, type ExitCode, type Io, UsageError } from './io.ts'
+import { printable } from './text.ts'
+
+/** Each command is loaded when it is used: `validate` needs no table and no model. */
+const COMMANDS: { readonly [name: string]: () => Promise<Command> } = {
+  dev: async () => (await import('./commands/dev.ts')).dev,
+  demo: async () => (await import('./commands/demo.ts')).demo,
+  run: async () => (await import('./commands/run.ts')).run,
+  input: async () => (await import('./commands/input.ts')).input,
+  cancel: async () => (await import('./commands/cancel.ts')).cancel,
+  list: async () => (await import('./commands/read.ts')).list,
+  get: async () => (await import('./commands/read.ts')).get,
+  sessions: async () => (await import('./commands/read.ts')).sessions,
+  messages: async () => (await import('./commands/read.ts')).messages,
+  calls: async () => (await import('./commands/read.ts')).calls,
+  usage: async () => (await import('./commands/read.ts')).usage,
+  teams: async () => (await import('./commands/read.ts')).teams,
+  validate: async () => (await import('./commands/validate.ts')).validate,
+}
+
+/** Commands that are not there yet: they say so. */
+const NOT_THERE = ['retry', 'budget', 'approve', 'delete', 'watch', 'audit', 'estimate', 'export', 'replay', 'init']
+
+export async function main(io: Io, argv: readonly string[]): Promise<ExitCode> {
+  const [name, ...rest] = argv
+  try {
+    if (name === undefined || name === 'help' || name === '--help' || name === '-h') {
+      await help(name === undefined ? io.err : io.out)
+      return name === undefined ? EXIT.usage : EXIT.ok
+    }
+    if (NOT_THERE.includes(name)) throw new UsageError(`"${name}" is not supported by this version.`)
+    const load = Object.hasOwn(COMMANDS, name) ? COMMANDS[name] : undefined
+    if (!load) throw new UsageError(`There is no command "${name}". "subledger help" lists them.`)
+    const command = await load()
+    if (rest.includes('--help') || rest.includes('-h')) {
+      io.out(`subledger ${command.usage}\n  ${command.summary}`)
+      return EXIT.ok
+    }
+    try {
+      return await command.run(io, rest)
+    } catch (e) {
+      if (e instanceof UsageError) throw new UsageError(`${e.message}\nUse: subledger ${command.usage}`)
+      throw e
+    }
+  } catch (e) {
+    return told(io, e)
+  }
+}
+
+/** Everything that can be foreseen is told without a stack; the rest is a fault of the program and shows where it is. */
+function told(io: Io, e: unknown): ExitCode {
+  if (e instanceof UsageError) {
+    io.err(printable(e.message))
+    return EXIT.usage
+  }
+  if (e instanceof ApiError || SubledgerError.is(e)) {
+    io.err(printable(e.message))
+    if (e.issues.length > 1) for (const i of e.issues) io.err(`  ${printable(`${i.path} ${i.message}`.trim())}`)
+    return e.status >= 400 && e.status < 500 ? EXIT.usage : e.status === 501 ? EXIT.usage : EXIT.failed
+  }
+  io.err(printable(e instanceof Error ? (e.stack ?? e.message) : String(e)))
+  return EXIT.failed
+}
+
+async function help(print: (line: string) => void): Promise<void> {
+  print('Subledger: teams of LLM agents, with books that balance.\n')
+  for (const load of Object.values(COMMANDS)) {
+    const { usage, summary } = await load()
+    print(`  subledger ${usage}\n      ${summary}`)
+  }
+  print('\nCommands work on the books under .subledger (--data DIR, SUBLEDGER_DATA) and the teams under teams')
+  print('(--teams DIR, SUBLEDGER_TEAMS), or on a running API with --url URL (SUBLEDGER_URL, SUBLEDGER_TOKEN).')
+  print('Exit codes: 0 good, 1 the run did not complete, 2 wrong use or bad input, 130 interrupted.')
+}
+
+/** The process as a command sees it. */
+function processIo(): Io {
+  const interrupt = new AbortController()
+  const onSignal = () => {
+    // a second signal ends the process at once
+    process.off('SIGINT', onSignal).off('SIGTERM', onSignal)
+    interrupt.abort()
+  }
+  process.on('SIGINT', onSignal).on('SIGTERM', onSignal)
+  return {
+    out: (line) => process.stdout.write(`${line}\n`),
+    err: (line) => process.stderr.write(`${line}\n`),
+    env: process.env,
+    interrupted: interrupt.signal,
+    sleep: (ms) =>
+      new Promise((resolve) => {
+        if (interrupt.signal.aborted) return resolve()
+        const done = () => {
+          clearTimeout(timer)
+          interrupt.signal.removeEventListener('abort', done)
+          resolve()
+        }
+        const timer = setTimeout(done, ms)
+        interrupt.signal.addEventListener('abort', done)
+      }),
+  }
+}
+
+if (process.argv[1] !== undefined && import.meta.url === pathToFileURL(process.argv[1]).href) {
+  process.exitCode = await main(processIo(), process.argv.slice(2))
+}

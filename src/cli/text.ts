@@ -1,0 +1,35 @@
+/**
+ * Text of models, tools and team files, fit for a terminal: control characters (escape sequences among them) and
+ * characters that turn the direction of text are taken out; line breaks and tabs stay.
+ */
+export const printable = (text: string): string => text.toWellFormed().replaceAll('\r\n', '\n').replace(UNSAFE, '')
+
+// C0 but tab and line feed, DEL and C1, line and paragraph separators, bidirectional marks and overrides
+const UNSAFE = /[\u0000-\u0008\u000b-\u001f\u007f-\u009f\u061c\u200e\u200f\u2028-\u202e\u2066-\u2069]/g
+
+/** The same as one line of at most `max` characters. */
+export function oneLine(text: string, max: number): string {
+  const line = printable(text).replace(/\s+/g, ' ').trim()
+  const characters = [...line]
+  return characters.length <= max ? line : `${characters.slice(0, max - 1).join('')}…`
+}
+
+/** Lines with aligned columns. Columns named in `right` are numbers. */
+export function table(rows: readonly (readonly string[])[], right: readonly number[] = []): string[] {
+  const widths: number[] = []
+  for (const row of rows) row.forEach((cell, i) => (widths[i] = Math.max(widths[i] ?? 0, [...cell].length)))
+  const pad = (cell: string, i: number) => {
+    const space = ' '.repeat(widths[i]! - [...cell].length)
+    return right.includes(i) ? space + cell : cell + space
+  }
+  return rows.map((row) => row.map(pad).join('  ').trimEnd())
+}
+
+/** `12345` → `12,345` */
+export const count = (n: number): string => n.toLocaleString('en-US')
+
+/** What was spent: `$0.0123`; with `+` where calls without a known price are not in it. */
+export const money = (f: { readonly costUsd: string; readonly costComplete: boolean }): string =>
+  f.costComplete ? `$${f.costUsd}` : f.costUsd === '0' ? 'no price' : `$${f.costUsd}+`
+
+export const plural = (n: number, what: string): string => `${count(n)} ${what}${n === 1 ? '' : 's'}`

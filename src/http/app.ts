@@ -1,0 +1,89 @@
+import { Hono } from 'hono'
+import { SubledgerError } from '../domain/errors.ts'
+import { TENANT } from '../domain/ids.ts'
+import type { ApiContext, Handler, Route } from './api.ts'
+import { bookRoutes } from './calls.ts'
+import { notThereRoutes } from './not-there.ts'
+import { problemResponse } from './problem.ts'
+import { runRoutes } from './runs.ts'
+import { sessionRoutes } from './sessions.ts'
+import { teamRoutes } from './teams.ts'
+
+export type { ApiContext } from './api.ts'
+
+export interface AppOptions {
+  /**
+   * Whose data the request is about. Called for every route that holds data, before anything else is done.
+   * @param env what the platform's adapter hands on beside the request (on Lambda: the event)
+   * @throws SubledgerError unauthorized or forbidden
+   */
+  readonly tenantOf: (request: Request, env: unknown) => string | Promise<string>
+  /** Looks at every request before anything else; throws SubledgerError to refuse it. */
+  readonly guard?: (request: Request) => void
+}
+
+/** Paths that hold no data and need no tenant. */
+const PUBLIC: readonly Route[] = [
+  { path: '/v1/health', methods: { GET: (c) => c.json({ status: 'ok' }) } },
+  {
+    path: '/',
+    methods: {
+      GET: (c) => c.text('Subledger. This version has no console; the API is at /v1, and GET /v1/teams is a start.\n'),
+    },
+  },
+]
+
+/** The HTTP API: a function from Request to Response. */
+export function createApp(ctx: ApiContext, options: AppOptions): Hono {
+  const app = new Hono()
+  app.use(async (c, next) => {
+    c.header('Cache-Control', 'no-store')
+    c.header('X-Content-Type-Options', 'nosniff')
+    options.guard?.(c.req.raw)
+    await next()
+  })
+  app.onError((e, c) => problemResponse(c, e, ctx.log))
+  app.notFound((c) =>
+    problemResponse(
+      c,
+      new SubledgerError('not_found', `There is nothing at ${c.req.path}. The API is under /v1.`),
+      ctx.log,
+    ),
+  )
+
+  const withTenant = async (request: Request, env: unknown): Promise<string> => {
+    const tenant = await options.tenantOf(request, env)
+    if (!TENANT.test(tenant)) throw new Error('the tenant of the request is not a valid tenant name')
+    return tenant
+  }
+  const routes = [...runRoutes(ctx), ...sessionRoutes(ctx), ...bookRoutes(ctx), ...teamRoutes(ctx), ...notThereRoutes]
+  for (const [path, methods] of byPath(routes)) {
+    for (const [method, handler] of methods) {
+      app.on(method, path, async (c) => handler(c, await withTenant(c.req.raw, c.env)))
+    }
+    refuseOthers(app, path, [...methods.keys()])
+  }
+  for (const { path, methods } of PUBLIC) {
+    for (const [method, handler] of Object.entries(methods)) app.on(method, path, (c) => handler(c, ''))
+    refuseOthers(app, path, Object.keys(methods))
+  }
+  return app
+}
+
+function byPath(routes: readonly Route[]): Map<string, Map<string, Handler>> {
+  const paths = new Map<string, Map<string, Handler>>()
+  for (const { path, methods } of routes) {
+    const known = paths.get(path) ?? new Map<string, Handler>()
+    for (const [method, handler] of Object.entries(methods)) known.set(method, handler)
+    paths.set(path, known)
+  }
+  return paths
+}
+
+function refuseOthers(app: Hono, path: string, methods: readonly string[]): void {
+  const allow = methods.includes('GET') ? [...methods, 'HEAD'] : methods
+  app.all(path, (c) => {
+    c.header('Allow', allow.join(', '))
+    throw new SubledgerError('method_not_allowed', `${c.req.method} is not allowed here; use ${allow.join(' or ')}.`)
+  })
+}

@@ -1,0 +1,60 @@
+import { SubledgerError } from '../domain/errors.ts'
+import { MAX_BODY_BYTES } from '../domain/limits.ts'
+import { parseJson } from './json.ts'
+
+/**
+ * Reads a JSON body: bounded before it is parsed, whatever content-length says.
+ * @throws SubledgerError unsupported_media_type, too_large, bad_json
+ */
+export async function readJson(request: Request): Promise<unknown> {
+  checkMediaType(request.headers)
+  const bytes = await readBytes(request)
+  let text: string
+  try {
+    text = new TextDecoder('utf-8', { fatal: true }).decode(bytes)
+  } catch {
+    throw new SubledgerError('bad_json', 'The body is not valid UTF-8.')
+  }
+  if (text.trim() === '') throw new SubledgerError('bad_json', 'The body is empty: a JSON object is expected.')
+  return parseJson(text)
+}
+
+/** For routes that take no body: nothing at all, or an empty object. */
+export async function readNothing(request: Request): Promise<void> {
+  if (!request.body) return
+  const bytes = await readBytes(request.clone() as Request)
+  if (bytes.length === 0) return
+  const value = await readJson(request)
+  if (value !== null && typeof value === 'object' && !Array.isArray(value) && Object.keys(value).length === 0) return
+  throw new SubledgerError('bad_request', 'This route takes no body: leave it out, or send {}.')
+}
+
+function checkMediaType(headers: Headers): void {
+  const [type = '', ...parameters] = (headers.get('content-type') ?? '').split(';').map((s) => s.trim().toLowerCase())
+  if (type !== 'application/json') {
+    const found = type === '' ? 'there is no Content-Type' : `the Content-Type is ${type}`
+    throw new SubledgerError('unsupported_media_type', `Send the body as application/json: ${found}.`)
+  }
+  const charset = parameters.find((p) => p.startsWith('charset='))?.slice('charset='.length)
+  if (charset !== undefined && charset !== 'utf-8' && charset !== '"utf-8"') {
+    throw new SubledgerError('unsupported_media_type', 'JSON is read as UTF-8: leave the charset out.')
+  }
+  const encoding = headers.get('content-encoding')
+  if (encoding !== null && encoding.toLowerCase() !== 'identity') {
+    throw new SubledgerError('unsupported_media_type', 'Send the body without a Content-Encoding.')
+  }
+}
+
+async function readBytes(request: Request): Promise<Uint8Array> {
+  const tooLarge = () =>
+    new SubledgerError('too_large', `The body is larger than ${MAX_BODY_BYTES} bytes, the most that is accepted.`)
+  if (Number(request.headers.get('content-length') ?? 0) > MAX_BODY_BYTES) throw tooLarge()
+  const chunks: Uint8Array[] = []
+  let size = 0
+  for await (const chunk of request.body ?? []) {
+    size += chunk.length
+    if (size > MAX_BODY_BYTES) throw tooLarge()
+    chunks.push(chunk)
+  }
+  return Buffer.concat(chunks)
+}

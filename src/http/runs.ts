@@ -1,0 +1,150 @@
+import type { Context } from 'hono'
+import { SubledgerError } from '../domain/errors.ts'
+import { rootSessionId } from '../domain/ids.ts'
+import type { Run, RunRef } from '../domain/run.ts'
+import type { SessionHeader } from '../domain/session.ts'
+import { addInput } from '../engine/add-input.ts'
+import { cancelRun } from '../engine/cancel-run.ts'
+import { startRun } from '../engine/start-run.ts'
+import { type ApiContext, type Route, runRef, unknownRun } from './api.ts'
+import { readJson, readNothing } from './body.ts'
+import { sumCalls } from './calls.ts'
+import { cursorScope, decodeCursor, encodeCursor } from './cursor.ts'
+import { collect } from './paging.ts'
+import { checkBody, checkQuery, createRunBody, inputBody, listRunsQuery, noQuery, runQuery } from './schemas.ts'
+import { type RunView, runView } from './views/run.ts'
+
+export const runRoutes = (ctx: ApiContext): Route[] => [
+  {
+    path: '/v1/runs',
+    methods: {
+      POST: (c, tenant) => createRun(ctx, c, tenant),
+      GET: (c, tenant) => listRuns(ctx, c, tenant),
+    },
+  },
+  { path: '/v1/runs/:runId', methods: { GET: (c, tenant) => getRun(ctx, c, tenant) } },
+  { path: '/v1/runs/:runId/input', methods: { POST: (c, tenant) => input(ctx, c, tenant) } },
+  { path: '/v1/runs/:runId/cancel', methods: { POST: (c, tenant) => cancel(ctx, c, tenant) } },
+]
+
+async function createRun(ctx: ApiContext, c: Context, tenant: string): Promise<Response> {
+  checkQuery(noQuery, new URL(c.req.url).searchParams)
+  refuseIdempotencyKey(c)
+  const value = await readJson(c.req.raw)
+  refuseFields(value, { budget: 'A budget', webhook: 'A webhook' })
+  const body = checkBody(createRunBody, value)
+  const run = await startRun(ctx, { ...body, tenant })
+  // read consistently: a moment later the root is in the books, but an ordinary read may not see it yet
+  const root = await ctx.store.getHeader(
+    { tenant, runId: run.runId, sessionId: rootSessionId(run.runId) },
+    { consistent: true },
+  )
+  return accepted(c, {
+    ...(await view(ctx, run, root ? [root] : [], { texts: false })),
+    input: body.input ?? null,
+  })
+}
+
+async function listRuns(ctx: ApiContext, c: Context, tenant: string): Promise<Response> {
+  const query = checkQuery(listRunsQuery, new URL(c.req.url).searchParams)
+  const scope = cursorScope('runs', tenant, query.status, query.team)
+  const filter = {
+    ...(query.status !== undefined && { status: query.status }),
+    ...(query.team !== undefined && { team: query.team }),
+  }
+  const page = await collect({ limit: query.limit, after: decodeCursor(scope, query.cursor) }, (options) =>
+    ctx.store.listRuns(tenant, { ...options, ...filter }),
+  )
+  const leaseMs = ctx.settings.leaseMs
+  return c.json({
+    runs: page.items.map((run) => runView(run, { headers: null, input: null, output: null, leaseMs })),
+    next: page.next === undefined ? null : encodeCursor(scope, page.next),
+  })
+}
+
+async function getRun(ctx: ApiContext, c: Context, tenant: string): Promise<Response> {
+  const { exact } = checkQuery(runQuery, new URL(c.req.url).searchParams)
+  const ref = runRef(c, tenant)
+  const { run, headers } = await readTree(ctx, ref)
+  return c.json(await view(ctx, run, headers, { texts: true, exact: exact === 'true' }))
+}
+
+async function input(ctx: ApiContext, c: Context, tenant: string): Promise<Response> {
+  checkQuery(noQuery, new URL(c.req.url).searchParams)
+  refuseIdempotencyKey(c)
+  const ref = runRef(c, tenant)
+  const body = checkBody(inputBody, await readJson(c.req.raw))
+  const run = await addInput(ctx, ref, body.input)
+  const { headers } = await readTree(ctx, ref)
+  return accepted(c, { ...(await view(ctx, run, headers, { texts: false })), input: body.input })
+}
+
+async function cancel(ctx: ApiContext, c: Context, tenant: string): Promise<Response> {
+  checkQuery(noQuery, new URL(c.req.url).searchParams)
+  refuseIdempotencyKey(c)
+  const ref = runRef(c, tenant)
+  await readNothing(c.req.raw)
+  const run = await cancelRun(ctx, ref)
+  const { headers } = await readTree(ctx, ref)
+  return accepted(c, await view(ctx, run, headers, { texts: true }))
+}
+
+function accepted(c: Context, run: RunView): Response {
+  c.header('Location', `/v1/runs/${run.runId}`)
+  return c.json(run, 202)
+}
+
+/** RUN and all headers: one query. */
+async function readTree(ctx: ApiContext, ref: RunRef): Promise<{ run: Run; headers: readonly SessionHeader[] }> {
+  const { run, headers } = await ctx.store.getRunWithSessions(ref)
+  if (!run) throw unknownRun(ref.runId)
+  return { run, headers }
+}
+
+/** While a run goes on, this takes one read beside the tree's (its input), or none for a list of tasks. */
+async function view(
+  ctx: ApiContext,
+  run: Run,
+  headers: readonly SessionHeader[],
+  options: { texts: boolean; exact?: boolean },
+): Promise<RunView> {
+  const texts = options.texts
+    ? { input: await inputOf(ctx, run), output: await outputOf(ctx, run, headers) }
+    : { input: null, output: null }
+  const at = ctx.clock.now()
+  const exact = options.exact ? { books: await sumCalls(ctx.store, run), at } : undefined
+  return runView(run, { headers, ...texts, leaseMs: ctx.settings.leaseMs, ...(exact && { exact }) })
+}
+
+async function inputOf(ctx: ApiContext, run: Run): Promise<string | null> {
+  if (run.tasks !== null && run.round === 1) return null
+  const stored = await ctx.store.getInput(run, run.round, run.inputRef)
+  return stored && 'input' in stored ? stored.input : null
+}
+
+async function outputOf(ctx: ApiContext, run: Run, headers: readonly SessionHeader[]): Promise<string | null> {
+  if (run.status === 'running' || run.status === 'waiting') return null
+  const root = headers.find((h) => h.parentId === null)
+  if (!root || root.finalTurn === null) return null
+  const answer = await ctx.store.getResponse({ ...run, sessionId: root.sessionId }, root.finalTurn)
+  return answer?.message?.content ?? null
+}
+
+/** What this version does not know must not be taken in silence: the caller relies on it. */
+function refuseIdempotencyKey(c: Context): void {
+  if (c.req.header('idempotency-key') === undefined) return
+  throw new SubledgerError(
+    'not_supported',
+    'Idempotency-Key is not supported by this version: without it, sending a request again does it again.',
+  )
+}
+
+function refuseFields(body: unknown, fields: { readonly [name: string]: string }): void {
+  if (body === null || typeof body !== 'object') return
+  for (const [name, what] of Object.entries(fields)) {
+    if (!Object.hasOwn(body, name)) continue
+    throw new SubledgerError('not_supported', `${what} is not supported by this version: leave "${name}" out.`, {
+      issues: [{ path: `/${name}`, message: 'is not supported by this version' }],
+    })
+  }
+}

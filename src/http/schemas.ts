@@ -1,0 +1,145 @@
+import * as z from 'zod/mini'
+import { type InputIssue, SubledgerError } from '../domain/errors.ts'
+import { HIGHEST_MAX_CONCURRENCY, MAX_TAG_BYTES, MAX_TAGS, MAX_TASKS } from '../domain/limits.ts'
+import { byteLength } from '../domain/text.ts'
+
+/** What the API takes, in one place. Texts say what is expected; where it is wrong is added by `check`. */
+
+const MAX_NAME = 128
+const MAX_PAGE = 100
+const DEFAULT_PAGE = 25
+const RUN_STATUSES = ['running', 'waiting', 'completed', 'failed', 'cancelled'] as const
+
+const wellFormed = z.refine<string>((t) => t.isWellFormed(), { error: 'holds half of a surrogate pair' })
+const filled = z.refine<string>((t) => t.trim() !== '', { error: 'must not be empty' })
+const aString = {
+  error: (issue: { input?: unknown }) => (issue.input === undefined ? 'is missing' : 'must be a string'),
+}
+const text = z.string(aString).check(filled, wellFormed)
+const name = text.check(z.maxLength(MAX_NAME, { error: `must have at most ${MAX_NAME} characters` }))
+const tagText = z.string(aString).check(
+  wellFormed,
+  z.refine((t) => byteLength(t) <= MAX_TAG_BYTES, { error: `must have at most ${MAX_TAG_BYTES} bytes` }),
+)
+
+const task = z.strictObject(
+  { agent: name, task: text, expectedOutput: z.optional(text) },
+  { error: 'must be an object with agent and task' },
+)
+
+const concurrency = `must be a whole number from 1 to ${HIGHEST_MAX_CONCURRENCY}`
+
+export const createRunBody = z
+  .strictObject(
+    {
+      team: name,
+      agent: z.optional(name),
+      input: z.optional(text),
+      tasks: z.optional(
+        z
+          .array(task, { error: 'must be a list of tasks' })
+          .check(
+            z.minLength(1, { error: 'must hold at least one task' }),
+            z.maxLength(MAX_TASKS, { error: `must hold at most ${MAX_TASKS} tasks` }),
+          ),
+      ),
+      maxConcurrency: z.optional(
+        z
+          .int({ error: concurrency })
+          .check(z.minimum(1, { error: concurrency }), z.maximum(HIGHEST_MAX_CONCURRENCY, { error: concurrency })),
+      ),
+      tags: z.optional(
+        z
+          .record(tagText.check(filled), tagText, { error: 'must be an object of strings' })
+          .check(z.refine((t) => Object.keys(t).length <= MAX_TAGS, { error: `must hold at most ${MAX_TAGS} tags` })),
+      ),
+    },
+    { error: 'must be a JSON object' },
+  )
+  .check(
+    z.refine((b) => b.input === undefined || b.tasks === undefined, {
+      error: 'has both input and tasks: a run starts from one of them',
+    }),
+    z.refine((b) => b.input !== undefined || b.tasks !== undefined, {
+      error: 'has neither input nor tasks: a run starts from one of them',
+    }),
+    z.refine((b) => b.agent === undefined || b.tasks === undefined, {
+      error: 'has both agent and tasks: each task names its own agent',
+    }),
+  )
+export type CreateRunBody = z.infer<typeof createRunBody>
+
+export const inputBody = z.strictObject({ input: text }, { error: 'must be a JSON object with input' })
+
+const pageSize = `must be a whole number from 1 to ${MAX_PAGE}`
+const limit = z._default(
+  z.pipe(
+    z
+      .string()
+      .check(z.refine((t) => /^\d{1,3}$/.test(t) && Number(t) >= 1 && Number(t) <= MAX_PAGE, { error: pageSize })),
+    z.transform(Number),
+  ),
+  DEFAULT_PAGE,
+)
+const paging = { limit, cursor: z.optional(z.string()) }
+
+export const noQuery = z.strictObject({})
+export const pageQuery = z.strictObject(paging)
+export const listRunsQuery = z.strictObject({
+  ...paging,
+  status: z.optional(z.enum(RUN_STATUSES, { error: `must be one of ${RUN_STATUSES.join(', ')}` })),
+  team: z.optional(name),
+})
+export const runQuery = z.strictObject({
+  exact: z.optional(z.enum(['true', 'false'], { error: 'must be true or false' })),
+})
+
+const MAX_ISSUES = 20
+
+/**
+ * @returns the value, with nothing in it that the schema does not know
+ * @throws SubledgerError with a JSON pointer (`/tasks/3/agent`) and a text for each thing that is wrong
+ */
+export function checkBody<S extends z.ZodMiniType>(schema: S, value: unknown): z.infer<S> {
+  return check(schema, value, 'The body', (path) => path.map((p) => `/${pointerPart(String(p))}`).join(''))
+}
+
+/** @throws SubledgerError bad_request with `?name` of each parameter that is wrong, unknown or given twice */
+export function checkQuery<S extends z.ZodMiniType>(schema: S, query: URLSearchParams): z.infer<S> {
+  const values: { [name: string]: string } = Object.create(null)
+  for (const [key, value] of query) {
+    if (key in values) throw invalid('The query', [{ path: `?${key}`, message: 'is given twice' }])
+    values[key] = value
+  }
+  return check(schema, values, 'The query', (path) => `?${path.join('.')}`)
+}
+
+function check<S extends z.ZodMiniType>(
+  schema: S,
+  value: unknown,
+  what: string,
+  pathText: (path: readonly PropertyKey[]) => string,
+): z.infer<S> {
+  const result = z.safeParse(schema, value)
+  if (result.success) return result.data
+  const issues = result.error.issues.flatMap((issue): InputIssue[] =>
+    issue.code === 'unrecognized_keys'
+      ? issue.keys.map((key) => ({ path: pathText([...issue.path, key]), message: 'is not known here' }))
+      : [{ path: pathText(issue.path), message: messageOf(issue) }],
+  )
+  throw invalid(what, issues)
+}
+
+/** A key of a map is checked by a schema of its own; its message stands one level down. */
+const messageOf = (issue: z.core.$ZodIssue): string =>
+  issue.code === 'invalid_key' ? `the key ${issue.issues[0]?.message ?? 'is not valid'}` : issue.message
+
+const pointerPart = (part: string): string => part.replaceAll('~', '~0').replaceAll('/', '~1')
+
+function invalid(what: string, issues: readonly InputIssue[]): SubledgerError {
+  const { path, message } = issues[0]!
+  const more = issues.length > 1 ? ` (and ${issues.length - 1} more)` : ''
+  return new SubledgerError('bad_request', `${what}${path === '' ? '' : `: ${path}`} ${message}${more}.`, {
+    issues: issues.slice(0, MAX_ISSUES),
+  })
+}

@@ -1,0 +1,58 @@
+import { SubledgerError } from '../domain/errors.ts'
+import type { SessionRef } from '../domain/run.ts'
+import type { Page, Store } from '../ports.ts'
+import { type MessageView, type Opening, openingMessages, turnMessages } from './views/message.ts'
+
+/** Calls read at once. At least two, so that every read brings a whole turn and the request after it. */
+const CALLS_PER_READ = 40
+
+/** A place in a transcript: `skip` messages of call `n` have been given; `answered` is the last accepted answer before. */
+interface Place {
+  readonly n: number
+  readonly skip: number
+  readonly answered: number
+}
+
+/**
+ * One page of a session's messages.
+ * @param opening read only for the first page; told whether a request slot holds the task
+ */
+export async function readTranscript(
+  store: Pick<Store, 'listSlots'>,
+  ref: SessionRef,
+  options: { limit: number; after: string | undefined },
+  opening: (holdsTask: boolean) => Promise<Opening>,
+): Promise<Page<MessageView>> {
+  const items: MessageView[] = []
+  let { n, skip, answered } = parsePlace(options.after)
+  for (;;) {
+    const { slots, nextTurn } = await store.listSlots(ref, { from: n, limit: CALLS_PER_READ })
+    // the last turn read needs the request after it, which may be the next read's
+    const end = nextTurn === undefined ? Math.max(lastTurn(slots) + 1, 1) : nextTurn - 1
+    for (; n < end; n++) {
+      const turn = turnMessages(slots, n, answered)
+      const holdsTask = (slots.requests.get(0)?.messages.length ?? 0) > 0
+      const opened = n === 0 ? openingMessages(await opening(holdsTask)) : []
+      const messages = [...opened, ...turn.messages]
+      for (; skip < messages.length; skip++) {
+        if (items.length === options.limit) return { items, next: placeText({ n, skip, answered }) }
+        items.push(messages[skip]!)
+      }
+      skip = 0
+      answered = turn.answered
+    }
+    if (nextTurn === undefined) return { items }
+  }
+}
+
+const lastTurn = (slots: { requests: ReadonlyMap<number, unknown>; responses: ReadonlyMap<number, unknown> }): number =>
+  Math.max(-1, ...slots.requests.keys(), ...slots.responses.keys())
+
+const placeText = (p: Place): string => `${p.n}.${p.skip}.${p.answered}`
+
+function parsePlace(text: string | undefined): Place {
+  if (text === undefined) return { n: 0, skip: 0, answered: -1 }
+  const m = /^(\d{1,6})\.(\d{1,6})\.(-1|\d{1,6})$/.exec(text)
+  if (!m) throw new SubledgerError('bad_cursor', 'The cursor is not valid here: use "next" of an answer, unchanged.')
+  return { n: Number(m[1]), skip: Number(m[2]), answered: Number(m[3]) }
+}

@@ -1,0 +1,41 @@
+import { formatUsd } from '../../domain/money.ts'
+import type { Totals } from '../../domain/usage.ts'
+
+/** Token counts as the API shows them. The breakdown of cache writes by lifetime matters for prices alone. */
+export interface UsageView {
+  readonly calls: number
+  readonly inputTokens: number
+  readonly cacheReadTokens: number
+  readonly cacheWriteTokens: number
+  readonly outputTokens: number
+  readonly reasoningTokens: number
+}
+
+/**
+ * Usage with its money. `costUsd` is the priced part, always a number; `costComplete: false` says that calls without a
+ * known price are among the calls, so that more was spent.
+ */
+export interface FiguresView {
+  readonly usage: UsageView
+  readonly costUsd: string
+  readonly costComplete: boolean
+}
+
+export const usageView = (t: Omit<Totals, 'cost' | 'unpricedCalls' | 'cacheWrite1hTokens'>): UsageView => ({
+  calls: t.calls,
+  inputTokens: t.inputTokens,
+  cacheReadTokens: t.cacheReadTokens,
+  cacheWriteTokens: t.cacheWriteTokens,
+  outputTokens: t.outputTokens,
+  reasoningTokens: t.reasoningTokens,
+})
+
+export const figuresView = (t: Totals): FiguresView => ({
+  usage: usageView(t),
+  costUsd: formatUsd(t.cost),
+  costComplete: t.unpricedCalls === 0,
+})
+
+/** Epoch ms as ISO 8601 in UTC. */
+export const time = (ms: number): string => new Date(ms).toISOString()
+export const timeOrNull = (ms: number | null): string | null => (ms === null ? null : time(ms))

@@ -1,0 +1,139 @@
+import { isUnlimited } from '../../domain/budget.ts'
+import { rootSessionId } from '../../domain/ids.ts'
+import { type Amount, formatUsd, UNLIMITED } from '../../domain/money.ts'
+import type { Run, RunStatus } from '../../domain/run.ts'
+import type { SessionHeader, SessionStatus } from '../../domain/session.ts'
+import type { ErrorInfo, StopReason } from '../../domain/turn.ts'
+import { addBooks, type Books, booksOf, known, unknown, waste } from '../../domain/usage.ts'
+import { lastChange, treeAsOf } from './as-of.ts'
+import { type FiguresView, figuresView, time, timeOrNull, type UsageView } from './figures.ts'
+
+export type SessionCounts = { readonly [S in SessionStatus | 'total']: number }
+
+/** A run as the API shows it. Money in USD as decimal strings, times ISO 8601 in UTC. */
+export interface RunView {
+  readonly runId: string
+  readonly team: string
+  /** the first agent; null for a list of tasks */
+  readonly agent: string | null
+  readonly status: RunStatus
+  readonly stopReason: StopReason | null
+  readonly round: number
+  /** the round's input; null for a list of tasks, and in lists */
+  readonly input: string | null
+  /** number of tasks; null: the run has an input */
+  readonly tasks: number | null
+  /** the root's answer once the round has ended; null in lists */
+  readonly output: string | null
+  readonly error: ErrorInfo | null
+  readonly rootSessionId: string
+  /** everything paid for and known, waste included, of the whole tree */
+  readonly usage: UsageView
+  readonly costUsd: string
+  readonly costComplete: boolean
+  readonly unpricedCalls: number
+  /** paid for, but no part of a transcript; contained in `usage` and `costUsd` */
+  readonly waste: WasteView
+  /** calls of which no answer is known, at their upper bounds; not contained in `usage` and `costUsd` */
+  readonly unknown: WasteView
+  readonly budget: BudgetView | null
+  /** sessions by status; null in lists, which read the run's own item only */
+  readonly sessions: SessionCounts | null
+  readonly maxConcurrency: number
+  readonly tags: { readonly [key: string]: string }
+  readonly createdAt: string
+  readonly updatedAt: string
+  /** how old the figures are */
+  readonly asOf: string
+  readonly cancelRequestedAt: string | null
+  readonly finishedAt: string | null
+}
+
+export interface WasteView extends FiguresView {
+  readonly calls: number
+}
+
+/** `usd = costUsd + unknown.costUsd + heldUsd + availableUsd`, at every look. */
+export interface BudgetView {
+  readonly usd: string | null
+  readonly tokens: number | null
+  readonly heldUsd: string | null
+  readonly availableUsd: string | null
+}
+
+/** What is known of a run beside its own item. */
+export interface RunParts {
+  /** headers of all its sessions, groups included; null: not read (lists) */
+  readonly headers: readonly SessionHeader[] | null
+  readonly input: string | null
+  readonly output: string | null
+  /** books summed from the calls themselves, as of `at` */
+  readonly exact?: { readonly books: Books; readonly at: number }
+  readonly leaseMs: number
+}
+
+export function runView(run: Run, parts: RunParts): RunView {
+  const { headers } = parts
+  const live = run.status === 'running' || run.status === 'waiting'
+  const books = parts.exact?.books ?? (live && headers ? treeBooks(headers) : run.books)
+  const spent = known(books)
+  const asOf = parts.exact?.at ?? (live && headers ? treeAsOf(headers, parts.leaseMs) : undefined) ?? run.updatedAt
+  return {
+    runId: run.runId,
+    team: run.team,
+    agent: run.agent,
+    status: run.status,
+    stopReason: run.stopReason,
+    round: run.round,
+    input: parts.input,
+    tasks: run.tasks,
+    output: parts.output,
+    error: run.error,
+    rootSessionId: rootSessionId(run.runId),
+    ...figuresView(spent),
+    unpricedCalls: spent.unpricedCalls,
+    waste: { calls: waste(books).calls, ...figuresView(waste(books)) },
+    unknown: { calls: unknown(books).calls, ...figuresView(unknown(books)) },
+    budget: budgetView(
+      run.limit,
+      books,
+      headers?.find((h) => h.parentId === null),
+    ),
+    sessions: headers && countSessions(headers),
+    maxConcurrency: run.maxConcurrency,
+    tags: run.tags,
+    createdAt: time(run.createdAt),
+    updatedAt: time(Math.max(run.updatedAt, headers ? lastChange(headers) : 0)),
+    asOf: time(asOf),
+    cancelRequestedAt: timeOrNull(run.cancelRequestedAt),
+    finishedAt: timeOrNull(run.finishedAt),
+  }
+}
+
+/** The sum over all sessions' own calls: the same as the run's settled total once everything has settled. */
+export const treeBooks = (headers: readonly SessionHeader[]): Books =>
+  headers.reduce<Books>((sum, h) => addBooks(sum, booksOf(h.rows)), {})
+
+function countSessions(headers: readonly SessionHeader[]): SessionCounts {
+  const counts = { total: 0, queued: 0, running: 0, waiting: 0, completed: 0, failed: 0, cancelled: 0 }
+  for (const h of headers) {
+    if (h.kind === 'group') continue
+    counts.total++
+    counts[h.status]++
+  }
+  return counts
+}
+
+/** What is held is the rest: what is neither spent nor unknown nor with the root to give. */
+function budgetView(limit: Amount, books: Books, root: SessionHeader | undefined): BudgetView | null {
+  if (isUnlimited(limit)) return null
+  const available = root?.avail.usd ?? null
+  const usd = limit.usd >= UNLIMITED ? null : limit.usd
+  return {
+    usd: usd === null ? null : formatUsd(usd),
+    tokens: limit.tok >= UNLIMITED ? null : Number(limit.tok),
+    heldUsd:
+      usd === null || available === null ? null : formatUsd(usd - known(books).cost - unknown(books).cost - available),
+    availableUsd: usd === null || available === null ? null : formatUsd(available),
+  }
+}

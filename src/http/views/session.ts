@@ -1,0 +1,133 @@
+import { rootSessionId } from '../../domain/ids.ts'
+import {
+  isTerminal,
+  type SessionHeader,
+  type SessionKind,
+  type SessionStatus,
+  subtreeBooks,
+  subtreeSessions,
+} from '../../domain/session.ts'
+import { findAgent, type TeamDefinition } from '../../domain/team.ts'
+import type { ErrorInfo, StopReason } from '../../domain/turn.ts'
+import { type Books, booksOf, known } from '../../domain/usage.ts'
+import { sessionAsOf } from './as-of.ts'
+import { figuresView, time, timeOrNull, type UsageView } from './figures.ts'
+import { treeBooks } from './run.ts'
+
+/** A session as the API shows it. Groups are hidden: their members stand under the root. */
+export interface SessionView {
+  readonly sessionId: string
+  readonly runId: string
+  readonly parentSessionId: string | null
+  readonly kind: Exclude<SessionKind, 'group'>
+  /** its place among the parent's children, or in the list of tasks */
+  readonly ordinal: number
+  /** null: the root of a list of tasks, which calls no model */
+  readonly agent: string | null
+  /** `provider/model` */
+  readonly model: string | null
+  /** a preview or null in lists, whole in the session's own route */
+  readonly task: string | null
+  readonly expectedOutput?: string
+  readonly status: SessionStatus
+  readonly stopReason: StopReason | null
+  /** a preview or null in lists, whole in the session's own route */
+  readonly output: string | null
+  readonly error: ErrorInfo | null
+  readonly attempt: number
+  readonly depth: number
+  /** own calls, waste included */
+  readonly usage: UsageView
+  readonly costUsd: string
+  readonly costComplete: boolean
+  /** the session and everything below it */
+  readonly subtree: SubtreeView
+  readonly createdAt: string
+  readonly startedAt: string | null
+  /** how old the figures are */
+  readonly asOf: string
+  readonly finishedAt: string | null
+}
+
+export interface SubtreeView {
+  readonly usage: UsageView
+  readonly costUsd: string
+  readonly costComplete: boolean
+  readonly sessions: number
+}
+
+export interface SessionTexts {
+  readonly task: string | null
+  readonly expectedOutput?: string
+  readonly output: string | null
+}
+
+export const previews = (h: SessionHeader): SessionTexts => ({ task: h.taskPreview, output: h.outputPreview })
+
+/** Whether a session's subtree can be told from its own header: its children have settled, or it never had one. */
+export const subtreeIsSettled = (h: SessionHeader): boolean => isTerminal(h) || h.next === 0
+
+export function sessionView(
+  h: SessionHeader,
+  options: {
+    team: TeamDefinition
+    texts: SessionTexts
+    leaseMs: number
+    /** headers of the whole run: needed for a session whose subtree has not settled */
+    all?: readonly SessionHeader[]
+  },
+): SessionView {
+  if (h.kind === 'group') throw new Error('a group is not shown')
+  const inList = h.kind === 'task'
+  return {
+    sessionId: h.sessionId,
+    runId: h.runId,
+    parentSessionId: inList ? rootSessionId(h.runId) : h.parentId,
+    kind: h.kind,
+    ordinal: inList ? h.via.index : h.ordinal,
+    agent: h.agent,
+    model: modelOf(options.team, h.agent),
+    ...options.texts,
+    status: h.status,
+    stopReason: h.stopReason,
+    error: h.error,
+    attempt: h.attempt,
+    depth: h.depth,
+    ...figuresView(known(booksOf(h.rows))),
+    subtree: subtreeView(h, options.all),
+    createdAt: time(h.createdAt),
+    startedAt: timeOrNull(h.startedAt),
+    asOf: time(sessionAsOf(h, options.leaseMs)),
+    finishedAt: timeOrNull(h.finishedAt),
+  }
+}
+
+/** `provider/model` of an agent, as the books name it. */
+export function modelOf(team: TeamDefinition, agent: string | null): string | null {
+  const key = agent === null ? undefined : findAgent(team, agent)?.model
+  return key === undefined ? null : modelName(team, key)
+}
+
+/** `provider/model` of a key of the team's models. */
+export function modelName(team: TeamDefinition, key: string): string {
+  const model = Object.hasOwn(team.models, key) ? team.models[key] : undefined
+  return model ? `${model.provider}/${model.model}` : key
+}
+
+function subtreeView(h: SessionHeader, all: readonly SessionHeader[] | undefined): SubtreeView {
+  if (all && !subtreeIsSettled(h)) {
+    const tree = subtreeOf(h, all)
+    return subtreeFigures(treeBooks(tree), tree.filter((s) => s.kind !== 'group').length)
+  }
+  return subtreeFigures(subtreeBooks(h), subtreeSessions(h))
+}
+
+const subtreeFigures = (books: Books, sessions: number): SubtreeView => ({ ...figuresView(known(books)), sessions })
+
+/** A session and all below it, groups included. */
+function subtreeOf(h: SessionHeader, all: readonly SessionHeader[]): SessionHeader[] {
+  const byParent = Map.groupBy(all, (s) => s.parentId)
+  const tree = [h]
+  for (let i = 0; i < tree.length; i++) tree.push(...(byParent.get(tree[i]!.sessionId) ?? []))
+  return tree
+}

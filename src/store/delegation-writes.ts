@@ -1,0 +1,168 @@
+/** Writes that move children and money between a parent and a child: delegate, settle, lend, take, raise. */
+import { type Amount, add, sub, times } from '../domain/money.ts'
+import type { SessionRef } from '../domain/run.ts'
+import type { SessionHeader } from '../domain/session.ts'
+import type { Settlement, Store, Written } from '../ports.ts'
+import { decodeHeader, encodeDelegation, encodeSeen, kidsAttributes } from './header-codec.ts'
+import { sessionKey } from './keys.ts'
+import { all, type Clauses, type Extras, LIVE, updateItem } from './statements.ts'
+import { AMOUNT, DELEG } from './table.ts'
+import type { Attribute, TableClient } from './table-client.ts'
+import { encodeAmount } from './value-codecs.ts'
+
+type DelegationWrites = Pick<Store, 'delegate' | 'settle' | 'lend' | 'takeLoan' | 'raiseOwn'>
+
+/** A pair of attributes that hold one amount: they are compared and moved together. */
+type Pot = 'own' | 'avail' | 'taken'
+const covers = (pot: Pot, value: string): string => all(`#${pot}Usd >= :${value}Usd`, `#${pot}Tok >= :${value}Tok`)
+const equals = (pot: Pot, value: string): string => all(`#${pot}Usd = :${value}Usd`, `#${pot}Tok = :${value}Tok`)
+const more = (pot: Pot, value: string): string[] => [
+  `#${pot}Usd = #${pot}Usd + :${value}Usd`,
+  `#${pot}Tok = #${pot}Tok + :${value}Tok`,
+]
+const less = (pot: Pot, value: string): string[] => [
+  `#${pot}Usd = #${pot}Usd - :${value}Usd`,
+  `#${pot}Tok = #${pot}Tok - :${value}Tok`,
+]
+const becomes = (pot: Pot, value: string): string[] => [`#${pot}Usd = :${value}Usd`, `#${pot}Tok = :${value}Tok`]
+const pair = (value: string, amount: Amount): { [placeholder: string]: Attribute } => ({
+  [`:${value}Usd`]: amount.usd,
+  [`:${value}Tok`]: amount.tok,
+})
+
+/**
+ * What the parent has lent to the child is what was read. The two numbers are compared, not the map that holds them: the
+ * embedded emulator finds no two maps equal.
+ */
+const lentIs = (lent: Amount | null): string =>
+  lent
+    ? all('#lent.#ordinal.#usd = :lentUsd', '#lent.#ordinal.#tok = :lentTok')
+    : 'attribute_not_exists(#lent.#ordinal)'
+const lentNames = (ordinal: number, lent: Amount | null) => ({
+  '#ordinal': String(ordinal),
+  ...(lent && { '#usd': AMOUNT.usd, '#tok': AMOUNT.tok }),
+})
+
+export function delegationWrites(table: TableClient): DelegationWrites {
+  const update = (
+    ref: SessionRef,
+    condition: string,
+    clauses: Clauses,
+    extras: Extras,
+  ): Promise<Written<SessionHeader>> => updateItem(table, sessionKey(ref), condition, clauses, extras, decodeHeader)
+
+  return {
+    /**
+     * W11. Ordinals and money leave in one write. The watermark `next` fences repeats for ever, where `pending` would
+     * forget what has settled; `deleg` says what was decided, for whoever has to do the rest.
+     */
+    delegate: (ref, to): Promise<Written<SessionHeader>> =>
+      update(
+        ref,
+        all(
+          '#next = :from',
+          '#deleg.#turn < :turn',
+          covers('avail', 'sum'),
+          '#status = :running',
+          'attribute_not_exists(#stop)',
+        ),
+        {
+          set: ['#next = :next', ...less('avail', 'sum'), '#deleg = :deleg', '#updatedAt = :now'],
+          add: to.count > 0 ? ['#pending :ordinals'] : [],
+        },
+        {
+          names: { '#turn': DELEG.turn },
+          values: {
+            ...pair('sum', times(to.share, to.funded)),
+            ':from': to.from,
+            ':next': to.from + to.count,
+            ':turn': to.turn,
+            ':deleg': encodeDelegation(to),
+            ':ordinals': to.count > 0 ? new Set(Array.from({ length: to.count }, (_, i) => to.from + i)) : undefined,
+            ':now': to.now,
+          },
+        },
+      ),
+
+    /**
+     * W16. The parent gives up the ordinal and takes totals, change and version in one write: it happens once or not at
+     * all, also when an SDK repeats it after a lost answer. Totals are flat numbers that are added to, so that nothing of
+     * the parent must be read for it; those that do not change are left out of the write.
+     */
+    settle(parent: SessionRef, s: Settlement, now: number): Promise<Written<SessionHeader>> {
+      const kids = Object.entries(kidsAttributes(s.books))
+      const names = Object.fromEntries(kids.map(([name]) => [`#${name}`, name]))
+      return update(
+        parent,
+        all('contains(#pending, :ordinal)', lentIs(s.lent)),
+        {
+          set: [
+            ...more('avail', 'back'),
+            '#settled = #settled + :one',
+            '#v = #v + :one',
+            '#updatedAt = :now',
+            ...(s.seen ? ['#seen.#ordinal = :seen'] : []),
+          ],
+          remove: s.lent ? ['#lent.#ordinal'] : [],
+          add: ['#kidsSessions :sessions', ...kids.map(([name]) => `#${name} :${name}`)],
+          delete: ['#pending :ordinals', '#waitingOn :ordinals'],
+        },
+        {
+          names: { ...names, ...lentNames(s.ordinal, s.lent) },
+          values: {
+            ':ordinal': s.ordinal,
+            ':ordinals': new Set([s.ordinal]),
+            ...(s.lent && pair('lent', s.lent)),
+            ...pair('back', s.back),
+            ':seen': s.seen ? encodeSeen(s.seen) : undefined,
+            ':sessions': s.sessions,
+            ...Object.fromEntries(kids.map(([name, value]) => [`:${name}`, value])),
+            ':now': now,
+          },
+        },
+      )
+    },
+
+    /** W18 */
+    lend(parent: SessionRef, ordinal: number, seenLent: Amount | null, extra: Amount): Promise<Written<SessionHeader>> {
+      const lent = seenLent ? add(seenLent, extra) : extra
+      return update(
+        parent,
+        all('contains(#pending, :ordinal)', covers('avail', 'extra'), lentIs(seenLent)),
+        { set: ['#lent.#ordinal = :new', ...less('avail', 'extra')] },
+        {
+          names: lentNames(ordinal, seenLent),
+          values: {
+            ':ordinal': ordinal,
+            ...pair('extra', extra),
+            ...(seenLent && pair('lent', seenLent)),
+            ':new': encodeAmount(lent),
+          },
+        },
+      )
+    },
+
+    /** W19 */
+    takeLoan: (
+      ref: SessionRef,
+      seenTaken: Amount,
+      lent: Amount,
+      into: 'own' | 'avail',
+    ): Promise<Written<SessionHeader>> =>
+      update(
+        ref,
+        all(equals('taken', 'seen'), LIVE),
+        { set: [...more(into, 'extra'), ...becomes('taken', 'lent')] },
+        { values: { ...pair('seen', seenTaken), ...pair('lent', lent), ...pair('extra', sub(lent, seenTaken)) } },
+      ),
+
+    /** W20 */
+    raiseOwn: (ref: SessionRef, seenOwn: Amount, extra: Amount): Promise<Written<SessionHeader>> =>
+      update(
+        ref,
+        all(equals('own', 'seen'), covers('avail', 'extra'), '#status = :running'),
+        { set: [...more('own', 'extra'), ...less('avail', 'extra')] },
+        { values: { ...pair('seen', seenOwn), ...pair('extra', extra) } },
+      ),
+  }
+}

@@ -1,0 +1,161 @@
+/**
+ * The keys of the table. All of a run is one partition, `T#<tenant>#RUN#<runId>`, and ids have a fixed shape, so no key is
+ * a prefix of another's:
+ *
+ *     RUN                                              the run's own item
+ *     DEF#<hash>#<part>                                the frozen team definition
+ *     INPUT#<round>#<inputRef>#<part>                  what a round starts from
+ *     SESSION#<sessionId>                              a session's header
+ *     TURN#<sessionId>#<n>#0                           request of call n
+ *     TURN#<sessionId>#<n>#1                           outcome of call n
+ *     TURN#<sessionId>#<n>#2#<i>                       result of tool call i of answer n
+ *     TURN#<sessionId>#<n>#3#<driver>#<slot>#<part>    a part of a body that its slot cannot hold
+ */
+import { createHash } from 'node:crypto'
+import { RUN_ID, SESSION_ID, TENANT } from '../domain/ids.ts'
+import type { RunRef, SessionRef } from '../domain/run.ts'
+import { DUE_SHARDS } from './table.ts'
+
+/** Primary key of an item. */
+export interface Key {
+  readonly pk: string
+  readonly sk: string
+}
+
+const DRIVER = /^[0-9A-Za-z_-]{1,32}$/
+const INPUT_REF = DRIVER
+const HASH = /^[0-9a-f]{64}$/
+const SLOT = /^[0-9A-Za-z-]{1,12}$/
+const PERIOD = /^[0-9A-Za-z:_-]{1,64}$/
+const DAY = /^\d{4}-\d{2}-\d{2}$/
+
+function check(what: string, value: string, shape: RegExp): string {
+  if (typeof value !== 'string' || !shape.test(value))
+    throw new RangeError(`${what} ${JSON.stringify(value)} cannot be part of a key: it must match ${shape.source}`)
+  return value
+}
+
+/** A number of fixed width, so that keys sort as numbers do. */
+function fixed(what: string, value: number, width: number): string {
+  if (!Number.isSafeInteger(value) || value < 0 || value >= 10 ** width)
+    throw new RangeError(
+      `${what} ${value} cannot be part of a key: it must be a whole number of at most ${width} digits`,
+    )
+  return String(value).padStart(width, '0')
+}
+
+const tenantPartition = (tenant: string): string => `T#${check('tenant', tenant, TENANT)}`
+const session = (ref: { readonly sessionId: string }): string => check('session id', ref.sessionId, SESSION_ID)
+
+/** Partition of a run. @throws RangeError when tenant or run id do not have their shape */
+export const runPartition = (ref: RunRef): string =>
+  `${tenantPartition(ref.tenant)}#RUN#${check('run id', ref.runId, RUN_ID)}`
+
+export const RUN_SK = 'RUN'
+export const SESSION_PREFIX = 'SESSION#'
+export const TURN_PREFIX = 'TURN#'
+export const runKey = (ref: RunRef): Key => ({ pk: runPartition(ref), sk: RUN_SK })
+export const sessionKey = (ref: SessionRef): Key => ({ pk: runPartition(ref), sk: SESSION_PREFIX + session(ref) })
+export const definitionKey = (ref: RunRef, hash: string, part: number): Key => ({
+  pk: runPartition(ref),
+  sk: `DEF#${check('definition hash', hash, HASH)}#${fixed('part', part, 4)}`,
+})
+export const inputKey = (ref: RunRef, round: number, inputRef: string, part: number): Key => ({
+  pk: runPartition(ref),
+  sk: `INPUT#${fixed('round', round, 6)}#${check('input ref', inputRef, INPUT_REF)}#${fixed('part', part, 4)}`,
+})
+
+/** What all slots of a session begin with. */
+export const turnsPrefix = (ref: SessionRef): string => `${TURN_PREFIX}${session(ref)}#`
+/** What all slots of call n begin with. */
+export const turnPrefix = (ref: SessionRef, n: number): string => `${turnsPrefix(ref)}${fixed('call', n, 6)}#`
+export const requestKey = (ref: SessionRef, n: number): Key => ({ pk: runPartition(ref), sk: `${turnPrefix(ref, n)}0` })
+export const responseKey = (ref: SessionRef, n: number): Key => ({
+  pk: runPartition(ref),
+  sk: `${turnPrefix(ref, n)}1`,
+})
+export const toolResultKey = (ref: SessionRef, n: number, index: number): Key => ({
+  pk: runPartition(ref),
+  sk: `${turnPrefix(ref, n)}2#${fixed('tool call', index, 4)}`,
+})
+
+/** Names the slot whose parts they are inside the key of a part: two bodies of one driver must not collide. */
+export const PART_SLOT = {
+  request: '0',
+  response: '1',
+  /** the body of a late answer, which replaces an unknown outcome */
+  late: '1L',
+  toolResult: (index: number): string => `2-${fixed('tool call', index, 4)}`,
+} as const
+
+export const partKey = (ref: SessionRef, n: number, driver: string, slot: string, part: number): Key => ({
+  pk: runPartition(ref),
+  sk: `${turnPrefix(ref, n)}3#${check('driver', driver, DRIVER)}#${check('slot', slot, SLOT)}#${fixed('part', part, 4)}`,
+})
+
+/** What a turn's sort key says. */
+export type TurnKey =
+  | { readonly slot: 'request'; readonly sessionId: string; readonly n: number }
+  | { readonly slot: 'response'; readonly sessionId: string; readonly n: number }
+  | { readonly slot: 'result'; readonly sessionId: string; readonly n: number; readonly index: number }
+  | { readonly slot: 'part'; readonly sessionId: string; readonly n: number }
+
+const TURN = /^TURN#([0-9a-z]{20})#(\d{6})#(?:(0|1)|2#(\d{4})|3#.+)$/
+
+/** Takes a turn's sort key apart. @throws Error when it is none */
+export function parseTurnKey(sk: string): TurnKey {
+  const m = TURN.exec(sk)
+  if (!m) throw new Error(`${JSON.stringify(sk)} is no key of a turn`)
+  const place = { sessionId: m[1]!, n: Number(m[2]) }
+  if (m[3] !== undefined) return { slot: m[3] === '0' ? 'request' : 'response', ...place }
+  return m[4] === undefined ? { slot: 'part', ...place } : { slot: 'result', ...place, index: Number(m[4]) }
+}
+
+const PARTITION = /^T#([^#]+)#RUN#([^#]+)$/
+
+/** The run that a partition belongs to. @throws Error when it is no run's */
+export function parseRunPartition(pk: string): RunRef {
+  const m = PARTITION.exec(pk)
+  if (!m || !TENANT.test(m[1]!) || !RUN_ID.test(m[2]!))
+    throw new Error(`${JSON.stringify(pk)} is no partition of a run`)
+  return { tenant: m[1]!, runId: m[2]! }
+}
+
+/** The session of a header's sort key. @throws Error when it is none */
+export function parseSessionKey(sk: string): string {
+  const id = sk.slice(SESSION_PREFIX.length)
+  if (!sk.startsWith(SESSION_PREFIX) || !SESSION_ID.test(id))
+    throw new Error(`${JSON.stringify(sk)} is no key of a session`)
+  return id
+}
+
+/** Shard of a run in the index `due`. */
+export const dueShard = (runId: string): number =>
+  createHash('sha256').update(runId).digest().readUInt32BE(0) % DUE_SHARDS
+
+/** Index key of a tenant's runs. */
+export const runsPartition = (tenant: string): string => tenantPartition(tenant)
+
+// Partitions beside the runs'.
+/** Idempotency records of a tenant; the caller's key is hashed, so any text will do. */
+export const idempotencyKey = (tenant: string, route: string, key: string): Key => ({
+  pk: `${tenantPartition(tenant)}#IDEM`,
+  sk: createHash('sha256')
+    .update(JSON.stringify([route, key]))
+    .digest('hex'),
+})
+/** One item per finished round of a run, by the day on which it finished (`2026-01-31`). */
+export const usageKey = (ref: RunRef, day: string, round: number): Key => ({
+  pk: `${tenantPartition(ref.tenant)}#USAGE#${check('day', day, DAY)}`,
+  sk: `RUN#${check('run id', ref.runId, RUN_ID)}#${fixed('round', round, 6)}`,
+})
+/** A budget over time: `period` names it (`2026-01`, `team:crew:2026-01`). */
+export const limitKey = (tenant: string, period: string): Key => ({
+  pk: `${tenantPartition(tenant)}#LIMIT#${check('period', period, PERIOD)}`,
+  sk: 'LIMIT',
+})
+/** State of a team: memory, cool-downs, the last ticks of schedules. The team's name is hashed, so any text will do. */
+export const stateKey = (tenant: string, team: string, name: string): Key => ({
+  pk: `${tenantPartition(tenant)}#STATE#${createHash('sha256').update(team).digest('hex').slice(0, 32)}`,
+  sk: createHash('sha256').update(name).digest('hex').slice(0, 32),
+})

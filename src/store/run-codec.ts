@@ -1,0 +1,86 @@
+import type { Run, RunStatus } from '../domain/run.ts'
+import { BadItemError, ItemReader, present } from './item-reader.ts'
+import { dueShard, parseRunPartition, RUN_SK, runKey, runsPartition } from './keys.ts'
+import { A, ERROR, ITEM_VERSION, OUTCOME } from './table.ts'
+import type { Item } from './table-client.ts'
+import { decodeBooks, decodeError, encodeBooks, encodeError, STOP_REASONS } from './value-codecs.ts'
+
+const STATUSES: readonly RunStatus[] = ['running', 'waiting', 'completed', 'failed', 'cancelled']
+
+/** The item of a run, with the keys of both indexes. */
+export const encodeRun = (run: Run): Item => ({
+  ...runKey(run),
+  ...present({
+    [A.version]: ITEM_VERSION,
+    [A.runsTenant]: runsPartition(run.tenant),
+    [A.runsId]: run.runId,
+    [A.dueShard]: run.dueAt === null ? null : dueShard(run.runId),
+    [A.dueAt]: run.dueAt,
+    [A.team]: run.team,
+    [A.agent]: run.agent,
+    [A.definition]: run.definition,
+    [A.status]: run.status,
+    [A.stop]: run.stop,
+    [A.stopReason]: run.stopReason,
+    [A.error]: run.error && encodeError(run.error),
+    [A.round]: run.round,
+    [A.inputRef]: run.inputRef,
+    [A.tasks]: run.tasks,
+    [A.maxConcurrency]: run.maxConcurrency,
+    [A.limitUsd]: run.limit.usd,
+    [A.limitTok]: run.limit.tok,
+    [A.limitSeq]: run.limitSeq,
+    [A.books]: encodeBooks(run.books),
+    [A.sessions]: run.sessions,
+    [A.v]: run.v,
+    [A.tags]: run.tags,
+    [A.createdAt]: run.createdAt,
+    [A.updatedAt]: run.updatedAt,
+    [A.cancelRequestedAt]: run.cancelRequestedAt,
+    [A.finishedAt]: run.finishedAt,
+    [A.expiresAt]: run.expiresAt,
+  }),
+})
+
+/** @throws BadItemError naming what is missing or of the wrong type */
+export function decodeRun(item: Item): Run {
+  const [pk, sk] = [item[A.pk], item[A.sk]]
+  const where = `${pk} ${sk}`
+  if (typeof pk !== 'string' || sk !== RUN_SK) throw new BadItemError(`${where} is no item of a run`)
+  const r = new ItemReader(item, A, where)
+  return {
+    ...parseRunPartition(pk),
+    team: r.text('team'),
+    agent: r.textOrNull('agent'),
+    definition: r.text('definition'),
+    status: r.word('status', STATUSES),
+    stop: r.optional('stop', (n) => r.word(n, STOP_REASONS)),
+    stopReason: r.optional('stopReason', (n) => r.word(n, STOP_REASONS)),
+    error: r.optional('error', (n) => decodeError(r.fields(n, ERROR))),
+    round: r.whole('round'),
+    inputRef: r.text('inputRef'),
+    tasks: r.wholeOrNull('tasks'),
+    maxConcurrency: r.whole('maxConcurrency'),
+    limit: { usd: r.big('limitUsd'), tok: r.big('limitTok') },
+    limitSeq: r.whole('limitSeq'),
+    books: decodeBooks(r.fields('books', OUTCOME)),
+    sessions: r.whole('sessions'),
+    v: r.whole('v'),
+    tags: decodeTags(r.map('tags'), where),
+    dueAt: r.wholeOrNull('dueAt'),
+    createdAt: r.whole('createdAt'),
+    updatedAt: r.whole('updatedAt'),
+    cancelRequestedAt: r.wholeOrNull('cancelRequestedAt'),
+    finishedAt: r.wholeOrNull('finishedAt'),
+    expiresAt: r.wholeOrNull('expiresAt'),
+  }
+}
+
+function decodeTags(map: Item, where: string): { [key: string]: string } {
+  return Object.fromEntries(
+    Object.entries(map).map(([key, value]) => {
+      if (typeof value !== 'string') throw new BadItemError(`${where}: tag ${JSON.stringify(key)} is not a string`)
+      return [key, value]
+    }),
+  )
+}

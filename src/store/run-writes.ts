@@ -1,0 +1,127 @@
+/** Writes of the run's own item. */
+import type { Run, RunRef } from '../domain/run.ts'
+import type { Put, Store, Written } from '../ports.ts'
+import { dueShard, runKey } from './keys.ts'
+import { decodeRun, encodeRun } from './run-codec.ts'
+import { all, type Clauses, ENDED, type Extras, putNew, updateItem } from './statements.ts'
+import type { TableClient } from './table-client.ts'
+import { encodeBooks, encodeError } from './value-codecs.ts'
+
+type RunWrites = Pick<
+  Store,
+  'createRun' | 'cancelRun' | 'finishRun' | 'correctRun' | 'undueRun' | 'pushDue' | 'openRound'
+>
+
+const NOT_DUE = ['#dueAt', '#dueShard']
+const DUE = ['#dueAt = :dueAt', '#dueShard = :dueShard']
+
+export function runWrites(table: TableClient): RunWrites {
+  const update = (ref: RunRef, condition: string, clauses: Clauses, values: Extras['values']): Promise<Written<Run>> =>
+    updateItem(table, runKey(ref), condition, clauses, { values }, decodeRun)
+
+  return {
+    /** W1 */
+    createRun: (run: Run): Promise<Put> => putNew(table, encodeRun(run)),
+
+    /**
+     * W14. A run that waits for its budget has nobody who could end it, so the same request ends it at once: conditions
+     * have no branches, hence a second write where the first finds no running run.
+     */
+    async cancelRun(ref: RunRef, now: number): Promise<Written<Run>> {
+      const set = ['#stop = :cancelled', '#cancelRequestedAt = :now', '#updatedAt = :now']
+      const running = await update(
+        ref,
+        all('#status = :running', 'attribute_not_exists(#stop)'),
+        { set },
+        { ':now': now },
+      )
+      if (running.written) return running
+      return update(
+        ref,
+        all('#status = :waiting', 'attribute_not_exists(#stop)'),
+        { set: [...set, '#status = :cancelled', '#stopReason = :cancelled', '#finishedAt = :now'] },
+        { ':now': now },
+      )
+    },
+
+    /** W17. `round` fences a late finisher of an earlier round. The due time goes, or moves, in the same write. */
+    finishRun(ref, to): Promise<Written<Run>> {
+      const due = to.dueAt !== null
+      return update(
+        ref,
+        all('#status = :running', '#round = :round'),
+        {
+          set: [
+            '#status = :status',
+            '#stopReason = :stopReason',
+            '#books = :books',
+            '#sessions = :sessions',
+            '#v = :v',
+            '#finishedAt = :now',
+            '#updatedAt = :now',
+            ...(to.error ? ['#error = :error'] : []),
+            ...(due ? DUE : []),
+          ],
+          remove: [...(to.error ? [] : ['#error']), ...(due ? [] : NOT_DUE)],
+        },
+        {
+          ':round': to.round,
+          ':status': to.status,
+          ':stopReason': to.stopReason,
+          ':error': to.error ? encodeError(to.error) : undefined,
+          ':books': encodeBooks(to.books),
+          ':sessions': to.sessions,
+          ':v': to.v,
+          ':now': to.now,
+          ...(to.dueAt !== null && { ':dueAt': to.dueAt, ':dueShard': dueShard(ref.runId) }),
+        },
+      )
+    },
+
+    /** W23 */
+    correctRun: (ref, seenV, to): Promise<Written<Run>> =>
+      update(
+        ref,
+        all('#v = :seen', '#status <> :running'),
+        { set: ['#v = :v', '#books = :books', '#updatedAt = :now'] },
+        { ':seen': seenV, ':v': to.v, ':books': encodeBooks(to.books), ':now': to.now },
+      ),
+
+    /** W24 */
+    undueRun: (ref, seen): Promise<Written<Run>> =>
+      update(
+        ref,
+        all('#v = :v', '#status <> :running', '#dueAt = :dueAt'),
+        { remove: NOT_DUE },
+        { ':v': seen.v, ':dueAt': seen.dueAt },
+      ),
+
+    /** W25 */
+    pushDue: (ref, seenDueAt, dueAt): Promise<Written<Run>> =>
+      update(
+        ref,
+        all('#status = :running', '#dueAt = :seen'),
+        { set: ['#dueAt = :dueAt'] },
+        { ':seen': seenDueAt, ':dueAt': dueAt },
+      ),
+
+    /** Opens the next round of an ended run. What the last one ended with goes; its totals stay until this one ends. */
+    openRound: (ref, to): Promise<Written<Run>> =>
+      update(
+        ref,
+        all('#round = :seen', ENDED),
+        {
+          set: ['#status = :running', '#round = :next', '#inputRef = :inputRef', '#updatedAt = :now', ...DUE],
+          remove: ['#stop', '#stopReason', '#error', '#finishedAt', '#cancelRequestedAt'],
+        },
+        {
+          ':seen': to.seenRound,
+          ':next': to.seenRound + 1,
+          ':inputRef': to.inputRef,
+          ':dueAt': to.dueAt,
+          ':dueShard': dueShard(ref.runId),
+          ':now': to.now,
+        },
+      ),
+  }
+}

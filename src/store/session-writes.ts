@@ -1,0 +1,217 @@
+/** Writes by which a session is driven: claim, release, heartbeat, suspend, stop, finish, and a new round of the root. */
+import type { SessionRef } from '../domain/run.ts'
+import type { SessionHeader } from '../domain/session.ts'
+import type { StopReason } from '../domain/turn.ts'
+import type { Claim, Put, Store, Written } from '../ports.ts'
+import { decodeHeader, encodeHeader } from './header-codec.ts'
+import { sessionKey } from './keys.ts'
+import { all, type Clauses, ENDED, type Extras, LIVE, putNew, updateItem } from './statements.ts'
+import type { TableClient } from './table-client.ts'
+import { encodeAmounts, encodeError, encodeIntent, encodeRows } from './value-codecs.ts'
+
+type SessionWrites = Pick<
+  Store,
+  'putHeader' | 'claim' | 'release' | 'heartbeat' | 'suspend' | 'stop' | 'cancelUnclaimed' | 'finish' | 'reopenRoot'
+>
+
+/** I drive it: nobody has claimed it since. */
+const MINE = all('#status = :running', '#attempt = :mine')
+
+const WAITS_FOR_NOTHING = all(
+  'attribute_not_exists(#waitingOn)',
+  'attribute_not_exists(#waitAll) OR attribute_not_exists(#pending)',
+  'attribute_not_exists(#asks)',
+)
+/**
+ * Nobody drives it. A wait that has a time ends by time whatever it waits for, not only an approval: protocol.md asks for
+ * the time beside `asks` alone, which would leave a wait for children with a time-out to the children.
+ */
+const CLAIMABLE =
+  '#status = :queued' +
+  ' OR (#status = :running AND #lease < :now)' +
+  ` OR (#status = :waiting AND ((${WAITS_FOR_NOTHING}) OR #wakeAt < :now))`
+
+export function sessionWrites(table: TableClient): SessionWrites {
+  const update = (
+    ref: SessionRef,
+    condition: string,
+    clauses: Clauses,
+    values: Extras['values'],
+  ): Promise<Written<SessionHeader>> => updateItem(table, sessionKey(ref), condition, clauses, { values }, decodeHeader)
+
+  return {
+    /** W2 */
+    putHeader: (header: SessionHeader): Promise<Put> => putNew(table, encodeHeader(header)),
+
+    /** W3. `attempt = :seen` makes what the claimer read a part of the write: the first intent is computed from it. */
+    claim: (ref: SessionRef, claim: Claim): Promise<Written<SessionHeader>> =>
+      update(
+        ref,
+        all('#attempt = :seen', CLAIMABLE),
+        {
+          set: [
+            '#status = :running',
+            '#attempt = #attempt + :one',
+            '#driver = :driver',
+            '#lease = :lease',
+            // a session starts once, however often it is claimed
+            '#startedAt = if_not_exists(#startedAt, :now)',
+            '#updatedAt = :now',
+            ...(claim.first ? ['#first = :first'] : []),
+          ],
+          remove: ['#waitingOn', '#waitAll', '#wakeAt'],
+        },
+        {
+          ':seen': claim.seenAttempt,
+          ':driver': claim.driver,
+          ':lease': claim.lease,
+          ':now': claim.now,
+          ':first': claim.first ? encodeIntent(claim.first) : undefined,
+        },
+      ),
+
+    /** W4 */
+    release: (ref, attempt, now): Promise<Written<SessionHeader>> =>
+      update(
+        ref,
+        MINE,
+        {
+          set: ['#status = :queued', '#continuations = #continuations + :one', '#updatedAt = :now'],
+          remove: ['#lease', '#driver'],
+        },
+        { ':mine': attempt, ':now': now },
+      ),
+
+    /** W4b */
+    heartbeat: (ref, attempt, to): Promise<Written<SessionHeader>> =>
+      update(
+        ref,
+        MINE,
+        { set: ['#lease = :lease', '#rows = :rows', '#updatedAt = :now'] },
+        { ':mine': attempt, ':lease': to.lease, ':rows': encodeRows(to.rows), ':now': to.now },
+      ),
+
+    /**
+     * W12. True only of what was read: for all, while anything is pending; for some, while nothing has settled since.
+     * It carries the time at which the wait ends by itself, and the own totals as they are known: nobody heartbeats a
+     * session that waits, so its figures would stay as old as its last heartbeat.
+     */
+    async suspend(ref, attempt, until): Promise<Written<SessionHeader>> {
+      const { on, wakeAt, rows, closed, now } = until
+      if (on !== 'all' && on.ordinals.length === 0)
+        throw new RangeError('a session cannot wait for no child: give the ordinals it waits for, or `all`')
+      return update(
+        ref,
+        all(
+          MINE,
+          on === 'all' ? 'attribute_exists(#pending)' : '#settled = :settled',
+          !closed && 'attribute_not_exists(#stop)',
+        ),
+        {
+          set: [
+            '#status = :waiting',
+            on === 'all' ? '#waitAll = :one' : '#waitingOn = :ordinals',
+            '#rows = :rows',
+            '#updatedAt = :now',
+            ...(wakeAt === null ? [] : ['#wakeAt = :wakeAt']),
+          ],
+          remove: ['#lease', '#driver'],
+        },
+        {
+          ':mine': attempt,
+          ':settled': on === 'all' ? undefined : on.settled,
+          ':ordinals': on === 'all' ? undefined : new Set(on.ordinals),
+          ':rows': encodeRows(rows),
+          ':wakeAt': wakeAt ?? undefined,
+          ':now': now,
+        },
+      )
+    },
+
+    /** W13. A waiting session has nothing left to wait for by it, not even an approval, so that it can be claimed. */
+    stop: (ref: SessionRef, reason: StopReason, now: number): Promise<Written<SessionHeader>> =>
+      update(
+        ref,
+        all('attribute_not_exists(#stop)', LIVE),
+        { set: ['#stop = :reason', '#updatedAt = :now'], remove: ['#waitingOn', '#waitAll', '#asks'] },
+        { ':reason': reason, ':now': now },
+      ),
+
+    /**
+     * W13b. A session that nobody ever claimed has an empty log, so it can be ended without closing one; and a claim
+     * needs status queued, so nobody can start it afterwards. It saves an invocation for each session that is still
+     * queued when a run is cancelled.
+     */
+    cancelUnclaimed: (ref: SessionRef, reason: StopReason, now: number): Promise<Written<SessionHeader>> =>
+      update(
+        ref,
+        all('#status = :queued', '#attempt = :zero'),
+        {
+          set: [
+            '#status = :cancelled',
+            '#stop = :reason',
+            '#stopReason = :reason',
+            '#rows = :rows',
+            '#unknowns = :unknowns',
+            '#finishedAt = :now',
+            '#updatedAt = :now',
+          ],
+        },
+        { ':zero': 0, ':reason': reason, ':rows': [], ':unknowns': {}, ':now': now },
+      ),
+
+    /**
+     * W15. The log is closed and nothing is pending; `round` fences a driver of an earlier round. What the session says
+     * of its end is replaced as a whole: nothing of an earlier round's end is left.
+     */
+    finish(ref, to): Promise<Written<SessionHeader>> {
+      const optional = {
+        '#error': to.error && encodeError(to.error),
+        '#finalTurn': to.finalTurn,
+        '#outputPreview': to.outputPreview,
+      }
+      const given = Object.entries(optional).filter(([, value]) => value !== null)
+      return update(
+        ref,
+        all('#status = :running', 'attribute_not_exists(#pending)', '#round = :round'),
+        {
+          set: [
+            '#status = :status',
+            '#stopReason = :stopReason',
+            '#rows = :rows',
+            '#unknowns = :unknowns',
+            '#finishedAt = :now',
+            '#updatedAt = :now',
+            ...given.map(([name]) => `${name} = :${name.slice(1)}`),
+          ],
+          remove: [
+            '#lease',
+            '#driver',
+            ...Object.keys(optional).filter((name) => !given.some(([other]) => other === name)),
+          ],
+        },
+        {
+          ':round': to.round,
+          ':status': to.status,
+          ':stopReason': to.stopReason,
+          ':rows': encodeRows(to.rows),
+          ':unknowns': encodeAmounts(to.unknowns),
+          ':now': to.now,
+          ...Object.fromEntries(given.map(([name, value]) => [`:${name.slice(1)}`, value])),
+        },
+      )
+    },
+
+    /** A new round of the root; the log goes on behind the slot that closed it. */
+    reopenRoot: (ref: SessionRef, seenRound: number, now: number): Promise<Written<SessionHeader>> =>
+      update(
+        ref,
+        all('#round = :seen', ENDED),
+        {
+          set: ['#status = :queued', '#round = :next', '#updatedAt = :now'],
+          remove: ['#stop', '#stopReason', '#error', '#finishedAt', '#driver', '#lease'],
+        },
+        { ':seen': seenRound, ':next': seenRound + 1, ':now': now },
+      ),
+  }
+}

@@ -1,0 +1,25 @@
+import type { Store } from '../ports.ts'
+import { correctionWrites } from './correction-writes.ts'
+import { delegationWrites } from './delegation-writes.ts'
+import { logReads } from './log-reads.ts'
+import { logWrites } from './log-writes.ts'
+import { runBodies } from './run-bodies.ts'
+import { runReads } from './run-reads.ts'
+import { runWrites } from './run-writes.ts'
+import { sessionWrites } from './session-writes.ts'
+import type { TableClient } from './table-client.ts'
+
+/**
+ * The books on a table. Every write is one conditional write on one item; a condition that does not hold is a value,
+ * everything else that goes wrong (throttling, a broken connection, a damaged item) is thrown.
+ */
+export const createStore = (table: TableClient): Store => ({
+  ...runBodies(table),
+  ...runWrites(table),
+  ...runReads(table),
+  ...sessionWrites(table),
+  ...delegationWrites(table),
+  ...correctionWrites(table),
+  ...logWrites(table),
+  ...logReads(table),
+})

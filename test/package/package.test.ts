@@ -1,0 +1,286 @@
+import { execFile } from 'node:child_process'
+import { readFile } from 'node:fs/promises'
+import path from 'node:path'
+import { fileURLToPath } from 'node:url'
+import { promisify } from 'node:util'
+import { beforeAll, describe, expect, test } from 'vitest'
+import { DUE_INDEX, RUNS_INDEX, TABLE_DEFINITION, TTL_ATTRIBUTE } from '../../src/store/table.ts'
+import { readZip, type ZipEntry } from '../support/zip.ts'
+import { ofType, type Resource, readTemplate, statementsOf, type Template, wildcards } from './template.ts'
+
+const ROOT = fileURLToPath(new URL('../..', import.meta.url))
+const FUNCTIONS = ['http', 'startRun', 'worker', 'sweep', 'deadLetter'] as const
+/** logical ids, as the framework makes them of the functions' names */
+const logicalId = (name: string) => `${name[0]!.toUpperCase()}${name.slice(1)}LambdaFunction`
+const getAtt = (id: string) => ({ 'Fn::GetAtt': [id, 'Arn'] })
+
+let template: Template
+const zips = new Map<string, readonly ZipEntry[]>()
+
+beforeAll(async () => {
+  await promisify(execFile)('npm', ['run', 'package', '--', '--stage', 'test', '--region', 'eu-central-1'], {
+    cwd: ROOT,
+    env: { ...process.env, AWS_ACCESS_KEY_ID: '', AWS_SECRET_ACCESS_KEY: '', OPENAI_API_KEY: 'sk-not-in-any-template' },
+  })
+  template = await readTemplate(path.join(ROOT, '.serverless/cloudformation-template-update-stack.json'))
+  for (const name of FUNCTIONS) zips.set(name, await readZip(path.join(ROOT, `.serverless/${name}.zip`)))
+}, 120_000)
+
+const lambda = (name: string): Resource => template.Resources[logicalId(name)]!
+
+describe('functions', () => {
+  test('are the five that are expected', () => {
+    expect(
+      ofType(template, 'AWS::Lambda::Function')
+        .map((f) => f.id)
+        .sort(),
+    ).toEqual(FUNCTIONS.map(logicalId).sort())
+  })
+
+  test.each(FUNCTIONS)('%s runs on arm64 and Node 24', (name) => {
+    expect(lambda(name).Properties).toMatchObject({ Architectures: ['arm64'], Runtime: 'nodejs24.x' })
+  })
+
+  test('only the worker may call itself round and round', () => {
+    const loops = FUNCTIONS.filter((name) => lambda(name).Properties.RecursiveLoop !== undefined)
+    expect(loops).toEqual(['worker'])
+    expect(lambda('worker').Properties.RecursiveLoop).toBe('Allow')
+  })
+
+  test('an event of the worker is tried three times, has an age, and ends in the dead-letter queue', () => {
+    const config = ofType(template, 'AWS::Lambda::EventInvokeConfig').find(
+      (c) => c.Properties.FunctionName.Ref === logicalId('worker'),
+    )
+    expect(config?.Properties).toMatchObject({
+      MaximumRetryAttempts: 2,
+      MaximumEventAgeInSeconds: 600,
+      DestinationConfig: { OnFailure: { Destination: getAtt('DeadLetters') } },
+    })
+  })
+
+  test('the age that the sweep counts on is the age that Lambda keeps', () => {
+    for (const name of FUNCTIONS)
+      expect(lambda(name).Properties.Environment.Variables.SUBLEDGER_EVENT_AGE_SECONDS).toBe('600')
+  })
+
+  test('a start is not tried again: it might have half succeeded', () => {
+    const config = ofType(template, 'AWS::Lambda::EventInvokeConfig').find(
+      (c) => c.Properties.FunctionName.Ref === logicalId('startRun'),
+    )
+    expect(config?.Properties.MaximumRetryAttempts).toBe(0)
+  })
+
+  test('the dead-letter function reads the queue, and gives single messages back', () => {
+    const [mapping, ...more] = ofType(template, 'AWS::Lambda::EventSourceMapping')
+    expect(more).toEqual([])
+    expect(mapping?.Properties).toMatchObject({
+      EventSourceArn: getAtt('DeadLetters'),
+      FunctionName: getAtt(logicalId('deadLetter')),
+      FunctionResponseTypes: ['ReportBatchItemFailures'],
+    })
+    const queue = template.Resources.DeadLetters!.Properties
+    expect(queue.VisibilityTimeout).toBeGreaterThanOrEqual(6 * lambda('deadLetter').Properties.Timeout)
+  })
+
+  test('the sweep runs every minute; the scheduled start is there and switched off', () => {
+    const rules = ofType(template, 'AWS::Events::Rule').map(({ Properties: p }) => ({
+      target: p.Targets[0].Arn['Fn::GetAtt'][0],
+      rate: p.ScheduleExpression,
+      state: p.State,
+      input: p.Targets[0].Input,
+    }))
+    expect(rules).toEqual([
+      {
+        target: logicalId('startRun'),
+        rate: 'rate(1 day)',
+        state: 'DISABLED',
+        input: JSON.stringify({ team: 'fan-out', input: 'The scheduled run.' }),
+      },
+      { target: logicalId('sweep'), rate: 'rate(1 minute)', state: 'ENABLED', input: '{}' },
+    ])
+  })
+
+  test('logs are kept for a while and not for ever', () => {
+    const groups = ofType(template, 'AWS::Logs::LogGroup')
+    expect(groups).toHaveLength(FUNCTIONS.length)
+    for (const group of groups) expect(group.Properties.RetentionInDays).toBe(30)
+  })
+})
+
+describe('roles', () => {
+  const actions = (role: Resource) => statementsOf(role).flatMap((s) => s.Action)
+
+  test('each function has one of its own', () => {
+    const roles = FUNCTIONS.map((name) => lambda(name).Properties.Role['Fn::GetAtt'][0])
+    expect(new Set(roles).size).toBe(FUNCTIONS.length)
+    expect(
+      ofType(template, 'AWS::IAM::Role')
+        .map((r) => r.id)
+        .sort(),
+    ).toEqual([...roles].sort())
+  })
+
+  test('none has a wildcard, a managed policy, or a policy from elsewhere', () => {
+    for (const role of ofType(template, 'AWS::IAM::Role')) {
+      expect(role.Properties.ManagedPolicyArns).toBeUndefined()
+      for (const statement of statementsOf(role)) expect([role.id, wildcards(statement)]).toEqual([role.id, []])
+    }
+    expect(ofType(template, 'AWS::IAM::Policy')).toEqual([])
+  })
+
+  test('the check for wildcards can fail', () => {
+    expect(wildcards({ Effect: 'Allow', Action: 'dynamodb:GetItem', Resource: '*' })).toHaveLength(1)
+    expect(wildcards({ Effect: 'Allow', Action: ['s3:*'], Resource: getAtt('Table') })).toEqual(['s3:*'])
+    expect(wildcards({ Effect: 'Allow', Action: 'a:B', Resource: { 'Fn::Sub': 'arn:x/index/*' } })).toHaveLength(1)
+  })
+
+  test('nobody may delete from the table, scan it or change it', () => {
+    const allowed = ['dynamodb:GetItem', 'dynamodb:PutItem', 'dynamodb:UpdateItem', 'dynamodb:Query']
+    for (const role of ofType(template, 'AWS::IAM::Role'))
+      expect(actions(role).filter((a) => a.startsWith('dynamodb:') && !allowed.includes(a))).toEqual([])
+  })
+
+  test('what may be invoked is the worker, by everything that starts or wakes sessions', () => {
+    for (const role of ofType(template, 'AWS::IAM::Role')) {
+      const invoke = statementsOf(role).filter((s) => [s.Action].flat().includes('lambda:InvokeFunction'))
+      expect(invoke.map((s) => s.Resource)).toEqual([
+        {
+          // biome-ignore lint/suspicious/noTemplateCurlyInString: these are CloudFormation's
+          'Fn::Sub': 'arn:${AWS::Partition}:lambda:${AWS::Region}:${AWS::AccountId}:function:subledger-test-worker',
+        },
+      ])
+    }
+    expect(lambda('worker').Properties.FunctionName).toBe('subledger-test-worker')
+  })
+
+  test('only the worker may send to the dead-letter queue, and only its reader may take from it', () => {
+    const using = (action: string) =>
+      ofType(template, 'AWS::IAM::Role')
+        .filter((role) => actions(role).includes(action))
+        .map((role) => role.id)
+    expect(using('sqs:SendMessage')).toEqual(['WorkerRole'])
+    expect(using('sqs:ReceiveMessage')).toEqual(['DeadLetterRole'])
+  })
+
+  test('only the API reads runs by tenant, only the sweep reads what is due', () => {
+    const reading = (index: string) =>
+      ofType(template, 'AWS::IAM::Role')
+        .filter((role) => JSON.stringify(statementsOf(role)).includes(`/index/${index}"`))
+        .map((role) => role.id)
+    expect(reading(RUNS_INDEX)).toEqual(['HttpRole'])
+    expect(reading(DUE_INDEX)).toEqual(['SweepRole'])
+  })
+})
+
+describe('routes', () => {
+  const PUBLIC = ['GET /', 'GET /v1/health', 'GET /v1/openapi.json']
+
+  test('all but the three that hold no data need IAM', () => {
+    const routes = ofType(template, 'AWS::ApiGatewayV2::Route')
+    const open = routes.filter((r) => r.Properties.AuthorizationType !== 'AWS_IAM')
+    expect(open.map((r) => r.Properties.RouteKey).sort()).toEqual(PUBLIC)
+  })
+
+  test('those of the API are there, and so is one for everything else', () => {
+    expect(
+      ofType(template, 'AWS::ApiGatewayV2::Route')
+        .map((r) => r.Properties.RouteKey)
+        .filter((key) => !PUBLIC.includes(key))
+        .sort(),
+    ).toEqual([
+      '$default',
+      'GET /v1/runs',
+      'GET /v1/runs/{runId}',
+      'GET /v1/runs/{runId}/calls',
+      'GET /v1/runs/{runId}/sessions',
+      'GET /v1/runs/{runId}/sessions/{sessionId}',
+      'GET /v1/runs/{runId}/sessions/{sessionId}/messages',
+      'GET /v1/runs/{runId}/usage',
+      'GET /v1/teams',
+      'GET /v1/teams/{name}',
+      'POST /v1/runs',
+      'POST /v1/runs/{runId}/cancel',
+      'POST /v1/runs/{runId}/input',
+    ])
+  })
+})
+
+describe('the table', () => {
+  test('is the one that the code knows, with both indexes', () => {
+    const { AttributeDefinitions, BillingMode, GlobalSecondaryIndexes, KeySchema } =
+      template.Resources.Table!.Properties
+    expect({ AttributeDefinitions, BillingMode, GlobalSecondaryIndexes, KeySchema }).toEqual(TABLE_DEFINITION)
+    expect(GlobalSecondaryIndexes).toHaveLength(2)
+  })
+
+  test('can be brought back to any minute, forgets by the attribute that the code sets, and outlives the stack', () => {
+    const table = template.Resources.Table!
+    expect(table.Properties.PointInTimeRecoverySpecification).toEqual({ PointInTimeRecoveryEnabled: true })
+    expect(table.Properties.TimeToLiveSpecification).toEqual({ AttributeName: TTL_ATTRIBUTE, Enabled: true })
+    expect(table.DeletionPolicy).toBe('Retain')
+  })
+})
+
+describe('zips', () => {
+  test.each(FUNCTIONS)('%s holds its handler', (name) => {
+    const handler = lambda(name).Properties.Handler as string
+    const file = handler.replace(/\.handler$/, '.mjs')
+    const entry = zips.get(name)!.find((e) => e.name === file)
+    expect(entry?.text()).toContain('handler')
+  })
+
+  test.each(FUNCTIONS)('%s has code of its own function and nothing beside it but team files', (name) => {
+    const folder = path.dirname(lambda(name).Properties.Handler as string)
+    const teams = name === 'http' || name === 'startRun' ? '|teams/[\\w.-]+\\.ya?ml' : ''
+    const expected = new RegExp(`^(${folder}/[\\w.-]+\\.mjs${teams})$`)
+    expect(zips.get(name)!.filter((e) => !expected.test(e.name))).toEqual([])
+  })
+
+  test('team files are where runs start', () => {
+    for (const name of FUNCTIONS)
+      expect([name, zips.get(name)!.some((e) => e.name.startsWith('teams/'))]).toEqual([
+        name,
+        name === 'http' || name === 'startRun',
+      ])
+  })
+
+  test('emulators, tests and tools are in none', async () => {
+    const forbidden = /^(dynalite|classic-level|vitest|serverless.*|osls|esbuild|aws-sdk-client-mock)$/
+    for (const name of FUNCTIONS) {
+      const { inputs, packages } = await bundled(name)
+      expect(packages.filter((p) => forbidden.test(p))).toEqual([])
+      expect(inputs.filter((i) => /^(test|bench|scripts|src\/(local|cli))\//.test(i))).toEqual([])
+    }
+  })
+
+  test('provider packages are in the worker alone', async () => {
+    for (const name of FUNCTIONS) {
+      const { packages } = await bundled(name)
+      expect([name, packages.some((p) => p.startsWith('@ai-sdk/'))]).toEqual([name, name === 'worker'])
+    }
+  })
+
+  /** What went into the files of a function's zip, by the bundler's own account. */
+  async function bundled(name: string): Promise<{ inputs: string[]; packages: string[] }> {
+    const folder = path.dirname(lambda(name).Properties.Handler as string)
+    const meta = JSON.parse(await readFile(path.join(ROOT, 'dist/meta', `${path.basename(folder)}.json`), 'utf8'))
+    const inputs = zips
+      .get(name)!
+      .flatMap((e) => Object.entries<{ bytesInOutput: number }>(meta.outputs[e.name]?.inputs ?? {}))
+      .filter(([, { bytesInOutput }]) => bytesInOutput > 0)
+      .map(([input]) => input)
+    const packages = inputs.flatMap((input) => /.*node_modules\/((?:@[^/]+\/)?[^/]+)/.exec(input)?.[1] ?? [])
+    expect(inputs).toContain(`handlers/${path.basename(folder)}.ts`)
+    return { inputs, packages }
+  }
+})
+
+describe('secrets', () => {
+  test('no key of a provider is in the template, also when the shell that packages has one', () => {
+    expect(JSON.stringify(template)).not.toContain('sk-not-in-any-template')
+    for (const name of FUNCTIONS)
+      expect(
+        Object.keys(lambda(name).Properties.Environment.Variables).filter((v) => !v.startsWith('SUBLEDGER_')),
+      ).toEqual([])
+  })
+})

@@ -1,0 +1,59 @@
+/** A fresh table of each kind, for tests. Close what you open. */
+import { randomUUID } from 'node:crypto'
+import { createRequire } from 'node:module'
+import type { AddressInfo, Server } from 'node:net'
+import type { DynamoDBClient } from '@aws-sdk/client-dynamodb'
+import { createTable } from '../../src/store/create-table.ts'
+import { dynamoClient, dynamoTable } from '../../src/store/dynamo-table.ts'
+import { memoryTable as newMemoryTable } from '../../src/store/memory-table.ts'
+import type { TableClient } from '../../src/store/table-client.ts'
+
+export interface TestTable {
+  readonly table: TableClient
+  /** where it is a server: its address, the table's name and a client of it, for a second look at what was stored */
+  readonly server?: { readonly endpoint: string; readonly name: string; readonly client: DynamoDBClient }
+  close(): Promise<void>
+}
+
+/** Address of a DynamoDB Local, where there is one: `npm run test:dynamodb-local` sets it. */
+export const DYNAMODB_LOCAL = process.env.SUBLEDGER_TEST_DYNAMODB
+
+export const memoryTable = async (): Promise<TestTable> => ({ table: newMemoryTable(), close: async () => {} })
+
+// It has no types, and only its server is used.
+const dynalite = createRequire(import.meta.url)('dynalite') as (options: object) => Server
+
+/** The embedded emulator, in this process, on a port of its own. */
+export async function dynaliteTable(): Promise<TestTable> {
+  const server = dynalite({ createTableMs: 0 })
+  await new Promise<void>((resolve) => server.listen(0, '127.0.0.1', resolve))
+  const { port } = server.address() as AddressInfo
+  return serverTable(`http://127.0.0.1:${port}`, () => new Promise<void>((resolve) => server.close(() => resolve())))
+}
+
+/** A new table in AWS's DynamoDB Local. @throws Error when SUBLEDGER_TEST_DYNAMODB is not set */
+export async function dynamodbLocalTable(): Promise<TestTable> {
+  if (!DYNAMODB_LOCAL) throw new Error('SUBLEDGER_TEST_DYNAMODB is not set: run `npm run test:dynamodb-local`')
+  return serverTable(DYNAMODB_LOCAL, async () => {})
+}
+
+async function serverTable(endpoint: string, stop: () => Promise<void>): Promise<TestTable> {
+  const client = dynamoClient({ endpoint })
+  const name = `subledger-${randomUUID()}`
+  await createTable(client, name)
+  return {
+    table: dynamoTable(client, name),
+    server: { endpoint, name, client },
+    async close() {
+      client.destroy()
+      await stop()
+    },
+  }
+}
+
+/** Every kind of table that can be had here, for suites that must hold on all of them. */
+export const TABLES: readonly { readonly name: string; readonly open: () => Promise<TestTable> }[] = [
+  { name: 'the table in memory', open: memoryTable },
+  { name: 'the embedded emulator', open: dynaliteTable },
+  ...(DYNAMODB_LOCAL ? [{ name: 'DynamoDB Local', open: dynamodbLocalTable }] : []),
+]
