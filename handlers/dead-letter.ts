@@ -1,14 +1,14 @@
 import type { Context, SQSBatchResponse } from 'aws-lambda'
-import { composeSweep, once } from '../src/compose.ts'
+import { compose, once } from '../src/compose.ts'
 import { readConfig } from '../src/config.ts'
 import { sweepRun } from '../src/engine/sweep.ts'
 import { parseDeadLetters } from '../src/invoke/worker-event.ts'
 
-const engine = once(() => composeSweep(readConfig(process.env)))
+const engine = once(() => compose(readConfig(process.env)))
 
 /** Looks at the run of each event that Lambda gave up. A message whose run could not be looked at comes again. */
 export const handler = async (event: unknown, context: Context): Promise<SQSBatchResponse> => {
-  const ctx = await engine()
+  const ctx = engine()
   const log = ctx.log.with({ requestId: context.awsRequestId })
   const batchItemFailures: { itemIdentifier: string }[] = []
   for (const letter of parseDeadLetters(event)) {

@@ -1,12 +1,13 @@
 import type { Context } from 'aws-lambda'
-import { composeStarter, once } from '../src/compose.ts'
+import { once } from '../src/compose.ts'
+import { composeStarter } from '../src/compose-starter.ts'
 import { readConfig } from '../src/config.ts'
 import { startRun } from '../src/engine/start-run.ts'
 import { checkBody, createRunBody } from '../src/http/schemas.ts'
 
-const starter = once(async () => {
+const starter = once(() => {
   const config = readConfig(process.env)
-  return { ctx: await composeStarter(config), tenant: config.tenant }
+  return { ctx: composeStarter(config), tenant: config.tenant }
 })
 
 /**
@@ -14,7 +15,7 @@ const starter = once(async () => {
  * thrown: whoever invoked sees it, and nothing has been written.
  */
 export const handler = async (event: unknown, { awsRequestId }: Context) => {
-  const { ctx, tenant } = await starter()
+  const { ctx, tenant } = starter()
   const log = ctx.log.with({ requestId: awsRequestId })
   const run = await startRun({ ...ctx, log }, { ...checkBody(createRunBody, event), tenant })
   log.info('run started', { runId: run.runId, team: run.team })

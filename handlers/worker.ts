@@ -1,13 +1,14 @@
 import type { Context } from 'aws-lambda'
-import { composeWorker, type LambdaContext, once } from '../src/compose.ts'
+import { type LambdaContext, once } from '../src/compose.ts'
+import { composeWorker } from '../src/compose-worker.ts'
 import { readConfig } from '../src/config.ts'
 import { SubledgerError } from '../src/domain/errors.ts'
 import { runSession } from '../src/engine/run-session.ts'
 import { readWorkerEvent } from '../src/invoke/worker-event.ts'
 
 /** Drives the session of the event. What it throws is a fault: Lambda tries again, and at last gives the event up. */
-export const workerHandler = (engine: () => Promise<LambdaContext>) => async (event: unknown, context: Context) => {
-  const ctx = await engine()
+export const workerHandler = (engine: () => LambdaContext) => async (event: unknown, context: Context) => {
+  const ctx = engine()
   const log = ctx.log.with({ requestId: context.awsRequestId })
   const ref = readWorkerEvent(event)
   // a bad event would be as bad the next time

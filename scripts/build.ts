@@ -1,5 +1,5 @@
 /**
- * One bundle per function: `dist/<function>/index.mjs` and the chunks that it can reach. ESM with splitting, because in a
+ * One bundle per function: `dist/<function>/index.mjs` and its chunks. ESM with splitting, because in a
  * single file the SDK's lazy credential providers would be loaded with every cold start. Source maps and the report of
  * sizes go to `dist/meta/`, which is in no zip.
  *
@@ -48,9 +48,11 @@ async function buildFunction(name: FunctionName, outdir: string): Promise<SizeRe
     outExtension: { '.js': '.mjs' },
     splitting: true,
     minify: true,
-    // the ES module builds, which can be shaken; some packages still need require
+    // the ES module builds, which can be shaken; some packages still need require (names too long for the minifier's own)
     mainFields: ['module', 'main'],
-    banner: { js: "import{createRequire as $r}from'node:module';const require=$r(import.meta.url);" },
+    banner: {
+      js: "import{createRequire as bannerCreateRequire}from'node:module';const require=bannerCreateRequire(import.meta.url);",
+    },
     sourcemap: 'external',
     metafile: true,
     logLevel: 'warning',
@@ -60,37 +62,32 @@ async function buildFunction(name: FunctionName, outdir: string): Promise<SizeRe
   const entry = [...outputs].find(
     ([, output]) => output.entryPoint !== undefined && output.entryPoint === `handlers/${name}.ts`,
   )![0]
-  const needed = reachable(outputs, entry, true)
-  await tidy(metafile, needed, path.join(outdir, 'meta/maps', name))
+  await moveMaps(metafile, path.join(outdir, 'meta/maps', name))
   const bytes = (files: Iterable<string>) => [...files].reduce((sum, file) => sum + outputs.get(file)!.bytes, 0)
   return {
     function: name,
-    coldStartBytes: bytes(reachable(outputs, entry, false)),
-    totalBytes: bytes(needed),
-    files: needed.size,
-    packages: packagesOf([...needed].map((file) => outputs.get(file)!)),
+    coldStartBytes: bytes(importedAtOnce(outputs, entry)),
+    totalBytes: bytes(outputs.keys()),
+    files: outputs.size,
+    packages: packagesOf([...outputs.values()]),
   }
 }
 
 type Output = Metafile['outputs'][string]
 
-/** The files that `entry` imports, itself included; with `onDemand` also those behind `import()`. */
-function reachable(outputs: ReadonlyMap<string, Output>, entry: string, onDemand: boolean): Set<string> {
+/** The files that are loaded with `entry`, itself included: what stands behind `import()` is not. */
+function importedAtOnce(outputs: ReadonlyMap<string, Output>, entry: string): Set<string> {
   const seen = new Set([entry])
   for (const file of seen)
     for (const { path: imported, kind, external } of outputs.get(file)!.imports)
-      if (!external && (onDemand || kind !== 'dynamic-import')) seen.add(imported)
+      if (!external && kind !== 'dynamic-import') seen.add(imported)
   return seen
 }
 
-/** Moves source maps away, and removes chunks that belong to code which was shaken out. */
-async function tidy(metafile: Metafile, needed: ReadonlySet<string>, maps: string): Promise<void> {
-  await mkdir(maps, { recursive: true })
-  for (const file of Object.keys(metafile.outputs)) {
-    const absolute = path.resolve(ROOT, file)
-    if (!needed.has(file.replace(/\.map$/, ''))) await rm(absolute)
-    else if (file.endsWith('.map')) await rename(absolute, path.join(maps, path.basename(file)))
-  }
+async function moveMaps(metafile: Metafile, folder: string): Promise<void> {
+  await mkdir(folder, { recursive: true })
+  for (const file of Object.keys(metafile.outputs))
+    if (file.endsWith('.map')) await rename(path.resolve(ROOT, file), path.join(folder, path.basename(file)))
 }
 
 function packagesOf(outputs: readonly Output[]): { [name: string]: number } {

@@ -39,7 +39,14 @@ export function handler(event, context) {
     load(process.env.SUBLEDGER_OFFLINE_HANDLER)
       .then((run) => run(event, { ...context, awsRequestId }))
       .then(resolve, reject)
-  }).finally(() => {
-    fail = null
   })
+    .catch((error) => {
+      // API Gateway's answer to a function that failed; serverless-offline would make it a 200
+      if (!event?.requestContext?.http) throw error
+      process.stderr.write(`the handler of ${event.requestContext.http.path} failed: ${error?.stack ?? error}\n`)
+      return { statusCode: 500, body: JSON.stringify({ message: 'Internal Server Error' }) }
+    })
+    .finally(() => {
+      fail = null
+    })
 }

@@ -10,12 +10,14 @@
  */
 import { type ChildProcess, spawn } from 'node:child_process'
 import { mkdtemp, rm } from 'node:fs/promises'
-import { createServer } from 'node:net'
+import { createRequire } from 'node:module'
+import { type AddressInfo, createServer, type Server } from 'node:net'
 import os from 'node:os'
 import path from 'node:path'
 import { fileURLToPath } from 'node:url'
 import { seconds } from '../src/config.ts'
-import { startEmulator } from '../src/local/emulator.ts'
+import { createTable } from '../src/store/create-table.ts'
+import { dynamoClient } from '../src/store/dynamo-table.ts'
 import { buildFunctions } from './build.ts'
 
 const ROOT = fileURLToPath(new URL('..', import.meta.url))
@@ -31,7 +33,7 @@ const ports = {
 }
 const code = await mkdtemp(path.join(os.tmpdir(), 'subledger-offline-'))
 await buildFunctions(code)
-const emulator = await startEmulator({ table: TABLE, ...(env.SUBLEDGER_DATA && { path: env.SUBLEDGER_DATA }) })
+const emulator = await startEmulator()
 const child = startServerless(emulator.endpoint)
 
 const ended = new Promise<number>((resolve) => child.once('exit', (status) => resolve(status ?? 0)))
@@ -75,11 +77,24 @@ function startServerless(dynamodbEndpoint: string): ChildProcess {
   })
 }
 
-/** Whether the API answers; false when serverless-offline ended instead. */
+/** The embedded DynamoDB with the table in it. */
+async function startEmulator(): Promise<{ endpoint: string; close(): Promise<void> }> {
+  // it has no types
+  const dynalite = createRequire(import.meta.url)('dynalite') as (options: object) => Server
+  const server = dynalite({ createTableMs: 0, ...(env.SUBLEDGER_DATA && { path: env.SUBLEDGER_DATA }) })
+  await new Promise<void>((resolve) => server.listen(0, '127.0.0.1', resolve))
+  const endpoint = `http://127.0.0.1:${(server.address() as AddressInfo).port}`
+  const client = dynamoClient({ endpoint })
+  await createTable(client, TABLE)
+  client.destroy()
+  return { endpoint, close: () => new Promise((resolve) => server.close(() => resolve())) }
+}
+
+/** Waits for the API to answer, and tells whether it does so well; false also when serverless-offline ended instead. */
 async function ready(): Promise<boolean> {
   while (child.exitCode === null && child.signalCode === null) {
     const answer = await fetch(`http://127.0.0.1:${ports.http}/v1/health`).catch(() => undefined)
-    if (answer?.ok) return true
+    if (answer) return answer.ok
     await new Promise((resolve) => setTimeout(resolve, 100))
   }
   return false
@@ -103,7 +118,7 @@ function port(name: string, fallback: number): number {
 async function freePort(): Promise<number> {
   const server = createServer()
   await new Promise<void>((resolve) => server.listen(0, '127.0.0.1', resolve))
-  const { port: free } = server.address() as { port: number }
+  const { port: free } = server.address() as AddressInfo
   await new Promise((resolve) => server.close(resolve))
   return free
 }

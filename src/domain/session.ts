@@ -135,11 +135,13 @@ export const subtreeBooks = (h: SessionHeader): Books => addBooks(booksOf(h.rows
 export const subtreeSessions = (h: SessionHeader): number => h.kidsSessions + (h.kind === 'group' ? 0 : 1)
 
 /**
- * How many of a session's children may run at once. A session that runs counts itself; one that waits for everything
- * gives its own place away, since it wakes only when none of them runs any more; one that waits for some keeps its place
- * unless it is the only one.
+ * How many of a session's children may run at once. A session that runs, or is about to wake, counts itself; one that
+ * waits for everything gives its own place away, since it wakes only when none of them runs any more; one that waits for
+ * some keeps its place unless it is the only one. (A wait that ends by its time-out is the one case in which a session of
+ * width 1 runs beside a child.)
  */
 export function childSlots(h: SessionHeader, childWidth: number): number {
-  const places = h.status === 'waiting' ? (h.waitAll ? h.width : Math.max(h.width - 1, 1)) : h.width - 1
+  const asleep = h.status === 'waiting' && !isReady(h)
+  const places = !asleep ? h.width - 1 : h.waitAll ? h.width : Math.max(h.width - 1, 1)
   return Math.floor(places / childWidth)
 }

@@ -65,7 +65,7 @@ async function wake(ctx: Ctx, ref: SessionRef, h: SessionHeader): Promise<void> 
 
 /** A settlement frees a place: the next child that was held back for width may start. */
 async function startNext(ctx: Ctx, parentRef: SessionRef, parent: SessionHeader, childWidth: number): Promise<void> {
-  if (isTerminal(parent) || parent.stop || isClaimable(parent, ctx.clock.now())) return
+  if (isTerminal(parent) || parent.stop) return
   const slots = childSlots(parent, childWidth)
   const ordinal = parent.settled - 1 + slots
   if (slots < 1 || ordinal >= parent.next || !parent.pending.has(ordinal)) return

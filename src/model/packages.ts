@@ -156,6 +156,8 @@ export function callOptions(
       options.maxOutputTokens = thinking.maxOutputTokens
       options.providerOptions = {
         anthropic: {
+          // arguments streamed unchecked may be no JSON, and compatible servers do not know the parameter
+          toolStreaming: false,
           ...camelKeys(opts),
           ...(thinking.thinking && { thinking: thinking.thinking }),
           ...(parallel !== undefined && { disableParallelToolUse: !parallel }),

@@ -175,28 +175,30 @@ function decodeSeen(map: Item, where: string): { [ordinal: string]: Seen } {
 /** Totals of settled children: one number for each outcome and field that is not zero. */
 export function kidsAttributes(books: Books): { [name: string]: number | bigint } {
   const attributes: { [name: string]: number | bigint } = {}
-  for (const outcome of CALL_OUTCOMES) {
-    const totals = books[outcome]
-    if (!totals) continue
-    for (const field of COUNTS) if (totals[field] !== 0) attributes[kidsAttribute(outcome, field)] = totals[field]
-    if (totals.cost !== 0n) attributes[kidsAttribute(outcome, 'cost')] = totals.cost
-  }
+  for (const outcome of CALL_OUTCOMES)
+    for (const field of FIELDS) {
+      const value = books[outcome]?.[field]
+      if (value) attributes[kidsAttribute(outcome, field)] = value
+      else if (Number.isNaN(value))
+        throw new RangeError(`${field} of ${outcome} calls is NaN: it must be a whole number`)
+    }
   return attributes
 }
 
+const FIELDS = [...COUNTS, 'cost'] as const
+const kidsName = (outcome: CallOutcome, field: (typeof FIELDS)[number]) => `kids.${outcome}.${field}`
+const KIDS = Object.fromEntries(
+  CALL_OUTCOMES.flatMap((outcome) => FIELDS.map((field) => [kidsName(outcome, field), kidsAttribute(outcome, field)])),
+)
+
 function decodeKids(item: Item, where: string): Books {
-  const names = Object.fromEntries(
-    CALL_OUTCOMES.flatMap((outcome) =>
-      [...COUNTS, 'cost' as const].map((field) => [`kids.${outcome}.${field}`, kidsAttribute(outcome, field)]),
-    ),
-  )
-  const r = new ItemReader(item, names, where)
+  const r = new ItemReader(item, KIDS, where)
   const books: { [O in CallOutcome]?: Totals } = {}
   for (const outcome of CALL_OUTCOMES) {
-    const cost = `kids.${outcome}.cost`
+    const cost = kidsName(outcome, 'cost')
     const totals = { ...NO_TOTALS, cost: r.has(cost) ? r.big(cost) : 0n }
     for (const field of COUNTS) {
-      const name = `kids.${outcome}.${field}`
+      const name = kidsName(outcome, field)
       if (r.has(name)) totals[field] = r.whole(name)
     }
     if (!isNothing(totals)) books[outcome] = totals

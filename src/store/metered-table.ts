@@ -60,7 +60,10 @@ export function meteredTable(table: TableClient): MeteredTable {
   /** due time of each run as it was last seen here; null: it had none */
   const due = new Map<string, number | null>()
 
-  const dueAt = (item: Item): number | null => (typeof item[A.dueAt] === 'number' ? item[A.dueAt] : null)
+  const dueAt = (item: Item): number | null => {
+    const value = item[A.dueAt]
+    return typeof value === 'number' ? value : null
+  }
   const isRun = (item: Item): boolean => item[A.runsTenant] !== undefined
   const remember = (item: Item) => {
     if (isRun(item)) due.set(String(item[A.pk]), dueAt(item))

@@ -9,6 +9,7 @@ import {
   type CallOutcome,
   COUNTS,
   NO_TOTALS,
+  NO_USAGE,
   type TokenUsage,
   type Totals,
 } from '../domain/usage.ts'
@@ -55,33 +56,42 @@ export function mapReader<F extends NameMap>(value: Attribute | undefined, names
   return new ItemReader(value, names, where)
 }
 
-/** Token counts; those that are zero are left out, an absent one is zero. */
-export const encodeUsage = (usage: TokenUsage): Item =>
-  present({
-    [TOTALS.inputTokens]: usage.inputTokens || null,
-    [TOTALS.cacheReadTokens]: usage.cacheReadTokens || null,
-    [TOTALS.cacheWriteTokens]: usage.cacheWriteTokens || null,
-    [TOTALS.cacheWrite1hTokens]: usage.cacheWrite1hTokens || null,
-    [TOTALS.outputTokens]: usage.outputTokens || null,
-    [TOTALS.reasoningTokens]: usage.reasoningTokens || null,
-  })
+const USAGE_FIELDS = [
+  'inputTokens',
+  'cacheReadTokens',
+  'cacheWriteTokens',
+  'cacheWrite1hTokens',
+  'outputTokens',
+  'reasoningTokens',
+] as const satisfies readonly (keyof TokenUsage)[]
+
+/** Token counts; those that are zero are left out, an absent one is zero. @throws RangeError naming a count that is none */
+export function encodeUsage(usage: TokenUsage): Item {
+  const map: { [name: string]: Attribute } = {}
+  for (const field of USAGE_FIELDS) {
+    const count = whole(field, usage[field])
+    if (count < 0) throw new RangeError(`${field} is ${count}: a token count is never negative`)
+    if (count !== 0) map[TOTALS[field]] = count
+  }
+  return map
+}
+
+/** NaN and fractions stop here: left out like a zero they would be a call that cost nothing. */
+function whole(name: string, value: number): number {
+  if (!Number.isSafeInteger(value)) throw new RangeError(`${name} is ${value}: it must be a whole number`)
+  return value
+}
 
 export function decodeUsage(r: ItemReader<typeof TOTALS>): TokenUsage {
-  const count = (name: keyof typeof TOTALS) => (r.has(name) ? r.whole(name) : 0)
-  return {
-    inputTokens: count('inputTokens'),
-    cacheReadTokens: count('cacheReadTokens'),
-    cacheWriteTokens: count('cacheWriteTokens'),
-    cacheWrite1hTokens: count('cacheWrite1hTokens'),
-    outputTokens: count('outputTokens'),
-    reasoningTokens: count('reasoningTokens'),
-  }
+  const usage = { ...NO_USAGE }
+  for (const field of USAGE_FIELDS) if (r.has(field)) usage[field] = r.whole(field)
+  return usage
 }
 
 /** Totals; fields that are zero are left out, an absent one is zero. */
 export function encodeTotals(totals: Totals): Item {
   const map: { [name: string]: Attribute } = {}
-  for (const field of COUNTS) if (totals[field] !== 0) map[TOTALS[field]] = totals[field]
+  for (const field of COUNTS) if (whole(field, totals[field]) !== 0) map[TOTALS[field]] = totals[field]
   if (totals.cost !== 0n) map[TOTALS.cost] = totals.cost
   return map
 }

@@ -21,7 +21,10 @@ export function readAgent(
   if (!fields) return undefined
   const model = readAgentModel(reader, entry, fields.get('model'), findModel)
   const subAgents = readSubAgents(reader, entry.key, fields.get('sub_agents'), names)
-  const toolsets = readToolsets(reader, fields.get('toolsets'), subAgents.length > 0 || fields.has('sub_agents'))
+  const named = fields.get('sub_agents')?.value
+  // names that are wrong have been reported; here it matters that there are some
+  const delegates = named?.kind === 'list' && named.items.length > 0
+  const toolsets = readToolsets(reader, fields.get('toolsets'), delegates)
   const atEnd = reader.oneOf(fields.get('at_end'), ['stop', 'wait'])
   const maxIterations = readMaxIterations(reader, fields.get('max_iterations'))
   const definition = {
@@ -85,7 +88,7 @@ function readSubAgents(reader: Reader, self: string, entry: Entry | undefined, n
   return found
 }
 
-function readToolsets(reader: Reader, entry: Entry | undefined, hasSubAgents: boolean): ToolsetName[] {
+function readToolsets(reader: Reader, entry: Entry | undefined, delegates: boolean): ToolsetName[] {
   const found: ToolsetName[] = []
   for (const item of reader.list(entry)) {
     if (item.kind !== 'map') {
@@ -94,7 +97,7 @@ function readToolsets(reader: Reader, entry: Entry | undefined, hasSubAgents: bo
     }
     const type = readToolsetType(reader, item)
     if (type === undefined) continue
-    if (type === 'background_agents' && !hasSubAgents)
+    if (type === 'background_agents' && !delegates)
       reader.problems.error(item, 'the toolset "background_agents" needs "sub_agents" that it can start')
     reader.fields(item, 'agents.*.toolsets[]')
     if (!found.includes(type)) found.push(type)

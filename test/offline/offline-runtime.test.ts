@@ -21,11 +21,11 @@ beforeAll(() => {
 })
 afterAll(() => thread.terminate())
 
-const invoke = (how: string, context: object = {}) =>
+const invoke = (how: string, context: object = {}, event: object = {}) =>
   new Promise((resolve, reject) => {
     thread.once('message', resolve)
     thread.once('exit', () => reject(new Error('the thread ended')))
-    thread.postMessage({ event: { how }, context })
+    thread.postMessage({ event: { how, ...event }, context })
   })
 
 test.each([
@@ -36,6 +36,12 @@ test.each([
 ])('%s ends the invocation with an error, and the thread serves the next one', async (how, error) => {
   expect(await invoke(how)).toEqual({ error })
   expect(await invoke('nothing', { awsRequestId: 'own' })).toEqual({ value: { requestId: 'own' } })
+})
+
+test('behind the HTTP API an error is a 500', async () => {
+  expect(await invoke('throw', {}, { requestContext: { http: { path: '/x' } } })).toEqual({
+    value: { statusCode: 500, body: '{"message":"Internal Server Error"}' },
+  })
 })
 
 test('the request id is the one of the queue, so that retries share it', async () => {

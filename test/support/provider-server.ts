@@ -9,7 +9,7 @@ export interface Reply {
   /** written one after the other */
   readonly chunks: readonly string[]
   /** `end` closes properly, `cut` destroys the connection, `hang` leaves it open */
-  readonly then?: 'end' | 'cut' | 'hang'
+  readonly ending?: 'end' | 'cut' | 'hang'
   /** what the provider charges for it; left out: nothing */
   readonly charged?: Charge
 }
@@ -76,8 +76,8 @@ async function play(reply: Reply, res: ServerResponse): Promise<void> {
     const written = new Promise((resolve) => res.write(chunk, resolve))
     await written
   }
-  if (reply.then === 'cut') res.socket?.destroy()
-  else if (reply.then !== 'hang') res.end()
+  if (reply.ending === 'cut') res.socket?.destroy()
+  else if (reply.ending !== 'hang') res.end()
 }
 
 /** Server-sent events of any API; a text stands for itself (`[DONE]`). */

@@ -113,6 +113,11 @@ describe('an agent that is refused', () => {
       '4:16 error: the toolset "background_age',
     ],
     [
+      'has an empty list of agents to start',
+      'model: fast\nsub_agents: []\ntoolsets: [{type: background_agents}]',
+      '5:16 error: the toolset "background_agents" needs',
+    ],
+    [
       'ends otherwise',
       'model: fast\nat_end: weit',
       '4:13 error: "agents.root.at_end" must be stop or wait, not "weit" (did you',

@@ -1,8 +1,7 @@
 import { readdirSync, readFileSync } from 'node:fs'
 import { describe, expect, test } from 'vitest'
-import { type InputIssue, SubledgerError } from '../../src/domain/errors.ts'
 import { findAgent, priceOf } from '../../src/domain/team.ts'
-import { parseScript } from '../../src/model/parse-script.ts'
+import { checkScript, parseScript } from '../../src/model/parse-script.ts'
 import { createFolderTeams } from '../../src/team/folder-teams.ts'
 import { parseTeam } from '../../src/team/parse-team.ts'
 import { formatProblems } from '../../src/team/problems.ts'
@@ -10,15 +9,6 @@ import { formatProblems } from '../../src/team/problems.ts'
 const folder = new URL('../../teams/', import.meta.url)
 const files = readdirSync(folder).filter((file) => file.endsWith('.yaml'))
 
-function checkScript(options: unknown): readonly InputIssue[] {
-  try {
-    parseScript(options)
-    return []
-  } catch (e) {
-    if (SubledgerError.is(e)) return e.issues
-    throw e
-  }
-}
 const read = (file: string) => parseTeam(readFileSync(new URL(file, folder), 'utf8'), { file, checkScript })
 
 describe('the example', () => {
@@ -79,4 +69,16 @@ test('a mistake in a script is shown with its line', () => {
       `^fan-out.yaml:${line}:\\d+: error: "models.planner.provider_opts.rounds\\[0\\]\\[0\\].calls\\[0\\].repaet"`,
     ),
   )
+})
+
+test('what docs/teams.md shows can be parsed', () => {
+  const docs = readFileSync(new URL('../../docs/teams.md', import.meta.url), 'utf8')
+  const shown = [...docs.matchAll(/```yaml\n([\s\S]*?)```/g)].map(([, text]) => text!)
+  expect(shown).toHaveLength(3)
+  for (const text of shown) {
+    const model = /^models:\n {2}(\w+):/m.exec(text)?.[1]
+    const whole = text.includes('agents:') ? text : `agents: { root: { model: ${model} } }\n${text}`
+    const { team, problems } = parseTeam(whole, { file: 'docs.yaml', checkScript })
+    expect(team, formatProblems(problems)).toBeDefined()
+  }
 })

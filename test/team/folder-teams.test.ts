@@ -149,7 +149,7 @@ describe('a folder of team files', () => {
     )
     const checkScript = () => [{ path: '/x', message: 'is not known here' }]
     const e = await refusal(createFolderTeams(dir, { log, checkScript }).get('a'))
-    expect(e.issues).toEqual([{ path: 'a.yaml:2:57', message: '"models.m.provider_opts.x" is not known here' }])
+    expect(e.issues).toEqual([{ path: 'a.yaml:2:56', message: '"models.m.provider_opts.x" is not known here' }])
   })
 
   test('that is not there is a fault', async () => {

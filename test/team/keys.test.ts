@@ -11,14 +11,18 @@ const entries: [path: string, known: Known][] = [...KEYS].flatMap(([section, key
 
 describe('docs/teams.md lists', () => {
   const docs = readFileSync(new URL('../../docs/teams.md', import.meta.url), 'utf8')
-  /** First two cells of the rows of a table under a heading: a name in code, then its fate. */
+  /** The cells of the rows of the table under a heading. */
   const rowsUnder = (heading: string): string[][] => {
     const [, part = ''] = docs.split(`\n### ${heading}\n`)
-    return part
-      .split(/\n##/)[0]!
-      .split('\n')
+    const lines = part.split(/\n##/)[0]!.split('\n')
+    return lines
       .filter((line) => line.startsWith('| `'))
-      .map((line) => line.split(' | ').map((cell) => cell.replace(/^\| |\s*\|$/g, '')))
+      .map((line) =>
+        line
+          .split('|')
+          .slice(1, -1)
+          .map((c) => c.trim()),
+      )
   }
   const origin = ({ from }: Known) => (from === 'subledger' ? ' (Subledger)' : '')
 

@@ -1,0 +1,406 @@
+import { afterAll, beforeAll, describe, expect, it } from 'vitest'
+import type { ModelApi, ModelDefinition } from '../../src/domain/team.ts'
+import type { TokenUsage } from '../../src/domain/usage.ts'
+import { createModel } from '../../src/model/model.ts'
+import type { ModelResult } from '../../src/ports.ts'
+import {
+  anthropicEvents,
+  chatEvents,
+  events,
+  type ProviderServer,
+  type Reply,
+  refusal,
+  responsesEvents,
+  type Said,
+  startProviderServer,
+} from '../support/provider-server.ts'
+import { baseUrl, definition, ESTIMATED_INPUT, env, KEY, request, tokens } from './call.ts'
+
+let server: ProviderServer
+beforeAll(async () => {
+  server = await startProviderServer()
+})
+afterAll(() => server.close())
+
+const TEXT = ['There ', 'are ', 'two.']
+/** 'There are ' in tokens: 10 bytes. */
+const HALF = 3
+const NOW = Date.parse('2026-01-01T00:00:00Z')
+
+interface Dialect {
+  readonly name: string
+  readonly api: ModelApi
+  /** the package that knows OpenAI's own models is used for its own address only */
+  readonly atOpenai?: true
+  /** a whole answer, with the given usage object or none */
+  whole(said: Said, usage: boolean): (object | string)[]
+  /** usage of the whole answer as it must be booked */
+  readonly booked: TokenUsage
+  /** what the provider has said of the input by the middle of the answer; null: nothing */
+  readonly opening: TokenUsage | null
+  readonly errorEvent: object
+  readonly errorClass: string
+}
+
+const chatUsage = {
+  prompt_tokens: 2000,
+  completion_tokens: 300,
+  total_tokens: 2300,
+  prompt_tokens_details: { cached_tokens: 1920 },
+  completion_tokens_details: { reasoning_tokens: 256 },
+}
+const responsesUsage = {
+  input_tokens: 2000,
+  input_tokens_details: { cached_tokens: 1920 },
+  output_tokens: 300,
+  output_tokens_details: { reasoning_tokens: 256 },
+  total_tokens: 2300,
+}
+const anthropicUsage = {
+  input_tokens: 21,
+  cache_read_input_tokens: 30_000,
+  cache_creation_input_tokens: 1500,
+  cache_creation: { ephemeral_5m_input_tokens: 1000, ephemeral_1h_input_tokens: 500 },
+  output_tokens: 1,
+}
+const openaiBooked = tokens(2000, 300, { cacheReadTokens: 1920, reasoningTokens: 256 })
+const anthropicInput = { cacheReadTokens: 30_000, cacheWriteTokens: 1500, cacheWrite1hTokens: 500 }
+
+const chat = {
+  whole: (said: Said, usage: boolean) => chatEvents(said, usage ? chatUsage : undefined),
+  booked: openaiBooked,
+  opening: null,
+  errorEvent: { error: { message: 'The server had an error', type: 'server_error', code: null } },
+  errorClass: 'server',
+}
+const DIALECTS: readonly Dialect[] = [
+  { name: 'chat completions at OpenAI', api: 'openai_chatcompletions', atOpenai: true, ...chat },
+  { name: 'chat completions elsewhere', api: 'openai_chatcompletions', ...chat },
+  { name: 'openai_compatible', api: 'openai_compatible', ...chat },
+  {
+    name: 'responses',
+    api: 'openai_responses',
+    whole: (said, usage) => responsesEvents(said, usage ? responsesUsage : undefined),
+    booked: openaiBooked,
+    opening: null,
+    errorEvent: { type: 'error', sequence_number: 9, code: 'rate_limit_exceeded', message: 'Slow down', param: null },
+    errorClass: 'rate_limit',
+  },
+  {
+    name: 'anthropic',
+    api: 'anthropic',
+    whole: (said, usage) =>
+      anthropicEvents(said, usage ? anthropicUsage : undefined, usage ? { output_tokens: 77 } : undefined),
+    booked: tokens(31_521, 77, anthropicInput),
+    opening: tokens(31_521, 1, anthropicInput),
+    errorEvent: { type: 'error', error: { type: 'overloaded_error', message: 'Overloaded' } },
+    errorClass: 'overloaded',
+  },
+]
+
+/** The events up to the second piece of the text. */
+function half(d: Dialect): (object | string)[] {
+  const list = d.whole({ text: TEXT }, true)
+  return list.slice(0, list.findIndex((e) => JSON.stringify(e).includes('"are "')) + 1)
+}
+
+const target = (d: Dialect): ModelDefinition =>
+  d.atOpenai
+    ? { provider: 'openai', api: d.api, model: 'test-model', tokenKey: 'TEST_KEY' }
+    : definition(d.api, { baseUrl: baseUrl(server) })
+
+/** OpenAI's own address, led to the server. */
+const rerouted: typeof fetch = (url, init) => fetch(String(url).replace('https://api.openai.com', server.url), init)
+
+const call = (
+  d: Dialect,
+  reply: Reply,
+  signal = new AbortController().signal,
+  via = rerouted,
+): Promise<ModelResult> => {
+  server.reply(reply)
+  return createModel({ env, fetch: via, now: () => NOW }).call(request(target(d), { signal }))
+}
+
+/** A fetch that tells when a text has come through it. */
+function watched(text: string): { fetch: typeof fetch; seen: Promise<void> } {
+  const { promise, resolve } = Promise.withResolvers<void>()
+  let sofar = ''
+  const via: typeof fetch = async (url, init) => {
+    const response = await rerouted(url, init)
+    const look = new TransformStream<Uint8Array, Uint8Array>({
+      transform(bytes, controller) {
+        controller.enqueue(bytes)
+        sofar += new TextDecoder().decode(bytes)
+        if (sofar.includes(text)) setImmediate(resolve)
+      },
+    })
+    return new Response(response.body!.pipeThrough(look), { status: response.status, headers: response.headers })
+  }
+  return { fetch: via, seen: promise }
+}
+
+/** What must be booked for an answer that broke in the middle. */
+function expectHalf(d: Dialect, result: ModelResult): void {
+  expect(result.message).toBeUndefined()
+  expect(result.usage).toEqual(d.opening ? { ...d.opening, outputTokens: HALF } : tokens(ESTIMATED_INPUT, HALF))
+  expect(result.usageSource).toBe(d.opening ? 'partial' : 'estimated')
+}
+
+describe.each(DIALECTS)('$name', (d) => {
+  it('books a whole answer as the provider reports it', async () => {
+    const said = { text: TEXT, model: 'test-model-2026', id: 'id-1' }
+    const result = await call(d, { chunks: events(d.whole(said, true)) })
+    expect(result.message).toMatchObject({ content: 'There are two.', toolCalls: [] })
+    expect(result).toMatchObject({ finishReason: 'stop', responseId: 'id-1', answeredBy: 'test-model-2026' })
+    expect(result.usage).toEqual(d.booked)
+    expect(result.usageSource).toBe('reported')
+    expect(JSON.parse(result.rawUsage!)).toBeTypeOf('object')
+    expect(result.failure).toBeUndefined()
+  })
+
+  it('keeps the arguments of a tool call to the last byte', async () => {
+    const args = ['{"path" : ', '"a\\u00e9é",', ' "n":9007199254740993, "x":1.23e40 }']
+    const calls = [{ id: 'call_a', name: 'list_files', args }]
+    const result = await call(d, { chunks: events(d.whole({ calls }, true)) })
+    expect(result.finishReason).toBe('tool_calls')
+    expect(result.message!.toolCalls[0]).toMatchObject({ id: 'call_a', name: 'list_files', arguments: args.join('') })
+  })
+
+  // Anthropic's package does not read a stream without any usage: see below
+  const mayLackUsage = d.api !== 'anthropic'
+  if (mayLackUsage)
+    it('books an answer without usage as an estimate', async () => {
+      const result = await call(d, { chunks: events(d.whole({ text: TEXT }, false)) })
+      expect(result.message?.content).toBe('There are two.')
+      expect(result.usage).toEqual(tokens(ESTIMATED_INPUT, 4))
+      expect(result.usageSource).toBe('estimated')
+    })
+
+  it('books what was said when the caller breaks off in the middle', async () => {
+    const abort = new AbortController()
+    const { fetch, seen } = watched('are ')
+    const result = call(d, { chunks: events(half(d)), ending: 'hang' }, abort.signal, fetch)
+    await seen
+    abort.abort('stopped')
+    expectHalf(d, await result)
+    expect((await result).failure).toEqual({ class: 'aborted', message: 'The call was broken off (stopped).' })
+  })
+
+  it('books what was said when the connection is cut', async () => {
+    const result = await call(d, { chunks: events(half(d)), ending: 'cut' })
+    expectHalf(d, result)
+    expect(result.failure?.class).toBe('network')
+  })
+
+  it('books what was said when the stream ends without its mark', async () => {
+    const result = await call(d, { chunks: events(half(d)) })
+    expectHalf(d, result)
+    expect(result.failure?.class).toBe('incomplete')
+  })
+
+  it('books what was said before an error inside the stream, and does not wait for its end', async () => {
+    const result = await call(d, { chunks: events([...half(d), d.errorEvent]), ending: 'hang' })
+    expectHalf(d, result)
+    expect(result.failure?.class).toBe(d.errorClass)
+  })
+
+  it('takes an error at the very start of a 200 stream for a failure that may have cost its input', async () => {
+    const result = await call(d, { chunks: events([d.errorEvent]) })
+    expect(result.failure?.class).toBe(d.errorClass)
+    expect(result.usage).toEqual(tokens(ESTIMATED_INPUT, 0))
+    expect(result.usageSource).toBe('estimated')
+  })
+
+  it('ends at once when the caller breaks off a provider that never answers, whatever its fetch does', async () => {
+    const abort = new AbortController()
+    const { promise: asked, resolve } = Promise.withResolvers<void>()
+    const deaf: typeof fetch = () => {
+      resolve()
+      return new Promise(() => {})
+    }
+    const result = createModel({ env, fetch: deaf }).call(request(target(d), { signal: abort.signal }))
+    await asked
+    abort.abort('timeout')
+    expect(await result).toMatchObject({
+      failure: { class: 'timeout' },
+      usage: tokens(ESTIMATED_INPUT, 0),
+      usageSource: 'estimated',
+    })
+  })
+
+  it.each([
+    [429, { 'retry-after': '2' }, 'rate_limit', 2000],
+    [429, { 'retry-after-ms': '350', 'retry-after': '2' }, 'rate_limit', 350],
+    [503, { 'retry-after': 'Thu, 01 Jan 2026 00:00:05 GMT' }, 'overloaded', 5000],
+    [529, {}, 'overloaded', undefined],
+    [401, {}, 'auth', undefined],
+    [403, {}, 'auth', undefined],
+    [400, {}, 'invalid_request', undefined],
+    [404, {}, 'invalid_request', undefined],
+  ])('books nothing for a refusal with %i %o', async (status, headers, kind, retryAfterMs) => {
+    const result = await call(d, refusal(status, `no, ${KEY} will not do`, headers as Record<string, string>))
+    expect(result).toEqual({
+      finishReason: 'error',
+      usage: tokens(0, 0),
+      usageSource: 'reported',
+      failure: {
+        class: kind,
+        message: `HTTP ${status}: no, [key] will not do`,
+        ...(retryAfterMs !== undefined && { retryAfterMs }),
+      },
+    })
+  })
+
+  it('books the input of a call that failed with 500, because the model may have worked', async () => {
+    const result = await call(d, refusal(500, 'oops'))
+    expect(result.failure).toEqual({ class: 'server', message: 'HTTP 500: oops' })
+    expect(result.usage).toEqual(tokens(ESTIMATED_INPUT, 0))
+    expect(result.usageSource).toBe('estimated')
+  })
+
+  it('makes one request a call: nothing is retried behind the books', async () => {
+    const before = server.requests.length
+    await call(d, refusal(500, 'oops'))
+    await call(d, refusal(429, 'slow down', { 'retry-after': '0' }))
+    expect(server.requests.length - before).toBe(2)
+  })
+
+  it('books nothing where nobody listens', async () => {
+    const nowhere = await startProviderServer()
+    await nowhere.close()
+    const lost: typeof fetch = (url, init) => fetch(String(url).replace(/^https?:\/\/[^/]+/, nowhere.url), init)
+    const result = await createModel({ env, fetch: lost }).call(request(target(d)))
+    expect(result).toMatchObject({ failure: { class: 'network' }, usage: tokens(0, 0), usageSource: 'reported' })
+  })
+
+  it('makes no request for a call that was broken off before it began', async () => {
+    const before = server.requests.length
+    const result = await createModel({ env, fetch: rerouted }).call(request(target(d), { signal: AbortSignal.abort() }))
+    expect(result).toMatchObject({ failure: { class: 'aborted' }, usage: tokens(0, 0), usageSource: 'reported' })
+    expect(server.requests.length).toBe(before)
+  })
+})
+
+describe('what one API alone does', () => {
+  const byName = (name: string) => DIALECTS.find((d) => d.name === name)!
+  const responses = byName('responses')
+  const anthropic = byName('anthropic')
+  const compatible = byName('openai_compatible')
+
+  it('responses: a failed response keeps the usage that it reports', async () => {
+    const output = { output_tokens: 12, output_tokens_details: { reasoning_tokens: 8 }, total_tokens: 2012 }
+    const usage = { ...responsesUsage, ...output }
+    const failed = (sequence: object) => ({
+      type: 'response.failed',
+      ...sequence,
+      response: { id: 'resp_1', error: { code: 'server_error', message: 'It broke' }, usage },
+    })
+    // the package refuses the event without its sequence number, and with it the usage
+    for (const event of [failed({ sequence_number: 9 }), failed({})]) {
+      for (const before of [[], half(responses)]) {
+        const result = await call(responses, { chunks: events([...before, event]) })
+        expect(result.failure).toEqual({ class: 'server', message: 'server_error: It broke' })
+        expect(result.usage).toEqual(tokens(2000, 12, { cacheReadTokens: 1920, reasoningTokens: 8 }))
+        expect(result.usageSource).toBe('partial')
+      }
+    }
+  })
+
+  it('anthropic: running totals are not added up, and a repeated opening counts once', async () => {
+    const list = anthropicEvents({ text: TEXT }, { input_tokens: 25, output_tokens: 1 }, { output_tokens: 15 })
+    const twice = await call(anthropic, { chunks: events([list[0]!, ...list]) })
+    expect(twice.usage).toEqual(tokens(25, 15))
+    const early = { type: 'message_delta', delta: { stop_reason: null }, usage: { output_tokens: 1 } }
+    const late = { type: 'message_delta', delta: { stop_reason: 'end_turn' }, usage: { output_tokens: 2495 } }
+    const repeated = await call(anthropic, { chunks: events([...list.slice(0, -2), early, late, list.at(-1)!]) })
+    expect(repeated.usage).toEqual(tokens(25, 2495))
+    expect(repeated.usageSource).toBe('reported')
+  })
+
+  it('anthropic: a stream that ends before message_stop is incomplete though its usage is known', async () => {
+    const list = anthropicEvents({ text: TEXT }, anthropicUsage, { output_tokens: 77 })
+    const result = await call(anthropic, { chunks: events(list.slice(0, -1)) })
+    expect(result.failure?.class).toBe('incomplete')
+    expect(result.usage).toEqual(tokens(31_521, 77, anthropicInput))
+    expect(result.usageSource).toBe('partial')
+  })
+
+  it('anthropic: without a closing usage the output is what was received, and nothing is ever NaN', async () => {
+    const half = await call(anthropic, { chunks: events(anthropicEvents({ text: TEXT }, anthropicUsage, undefined)) })
+    expect(half.message?.content).toBe('There are two.')
+    expect(half.usage).toEqual(tokens(31_521, 4, anthropicInput))
+    expect(half.usageSource).toBe('partial')
+    const none = await call(anthropic, { chunks: events(anthropicEvents({ text: TEXT }, undefined, undefined)) })
+    expect(none.failure?.class).toBe('incomplete')
+    expect(none.usage).toEqual(tokens(ESTIMATED_INPUT, 4))
+    expect(none.usageSource).toBe('estimated')
+  })
+
+  it('compatible: reasoning beside the output is part of it, by the total of the same response', async () => {
+    const usage = {
+      prompt_tokens: 12,
+      completion_tokens: 2,
+      total_tokens: 331,
+      completion_tokens_details: { reasoning_tokens: 317 },
+    }
+    const result = await call(compatible, { chunks: events(chatEvents({ text: ['hi'] }, usage)) })
+    expect(result.usage).toEqual(tokens(12, 319, { reasoningTokens: 317 }))
+  })
+
+  it.each([
+    ['NaN', 'NaN'],
+    ['text', '"many"'],
+    ['null', 'null'],
+  ])('compatible: a usage of %s is an estimate, and the answer is kept', async (_, value) => {
+    const list = events(chatEvents({ text: TEXT }, { prompt_tokens: 777, completion_tokens: 777 }))
+    const chunks = list.map((e) => e.replaceAll('777', value))
+    const result = await call(compatible, { chunks })
+    expect(result.message?.content).toBe('There are two.')
+    expect(result.usage).toEqual(tokens(ESTIMATED_INPUT, 4))
+    expect(result.usageSource).toBe('estimated')
+  })
+
+  it('compatible: an answer that ends without [DONE] is whole, one that breaks after its end too', async () => {
+    const list = chatEvents({ text: TEXT }, chatUsage).slice(0, -1)
+    for (const ending of ['end', 'cut'] as const) {
+      const result = await call(compatible, { chunks: events(list), ending })
+      expect(result.message?.content).toBe('There are two.')
+      expect(result.usageSource).toBe('reported')
+    }
+  })
+
+  it('compatible: an event of the answer that cannot be read makes it incomplete', async () => {
+    const list = events(chatEvents({ text: TEXT }, chatUsage))
+    const chunks = list.map((e) => (e.includes('"are "') ? 'data: {"choices": [{"delta": {"content": "are"\n\n' : e))
+    const result = await call(compatible, { chunks })
+    expect(result.message).toBeUndefined()
+    expect(result.failure?.class).toBe('incomplete')
+    expect(result.usage).toEqual(openaiBooked)
+    expect(result.usageSource).toBe('partial')
+  })
+
+  it('compatible: a server that does not stream fails, and its usage is kept', async () => {
+    const body = { choices: [{ message: { content: 'hi' }, finish_reason: 'stop' }], usage: chatUsage }
+    const headers = { 'content-type': 'application/json' }
+    const result = await call(compatible, { headers, chunks: [JSON.stringify(body)] })
+    expect(result.failure?.class).toBe('incomplete')
+    expect(result.usage).toEqual(openaiBooked)
+    expect(result.usageSource).toBe('partial')
+  })
+
+  it('an account without money is not asked again', async () => {
+    const body = {
+      error: { message: 'You exceeded your quota', type: 'insufficient_quota', code: 'insufficient_quota' },
+    }
+    const result = await call(compatible, { status: 429, chunks: [JSON.stringify(body)] })
+    expect(result.failure?.class).toBe('auth')
+  })
+
+  it('a redirect is not followed, so that no key goes to another host', async () => {
+    const before = server.requests.length
+    const result = await call(anthropic, { status: 307, headers: { location: `${server.url}/other` }, chunks: [] })
+    expect(result.failure?.class).toBe('network')
+    expect(server.requests.length - before).toBe(1)
+  })
+})
