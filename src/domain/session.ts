@@ -140,8 +140,17 @@ export const subtreeSessions = (h: SessionHeader): number => h.kidsSessions + (h
  * some keeps its place unless it is the only one. (A wait that ends by its time-out is the one case in which a session of
  * width 1 runs beside a child.)
  */
-export function childSlots(h: SessionHeader, childWidth: number): number {
+function childSlots(h: SessionHeader, childWidth: number): number {
   const asleep = h.status === 'waiting' && !isReady(h)
   const places = !asleep ? h.width - 1 : h.waitAll ? h.width : Math.max(h.width - 1, 1)
   return Math.floor(places / childWidth)
+}
+
+/**
+ * The children that may run now: the lowest pending ordinals, as many as there is room for. Derived from the header alone,
+ * so width costs no write: whoever changes the header sees whom his change lets in.
+ */
+export function mayRun(h: SessionHeader, childWidth: number): number[] {
+  const slots = childSlots(h, childWidth)
+  return slots < 1 ? [] : [...h.pending].sort((a, b) => a - b).slice(0, slots)
 }

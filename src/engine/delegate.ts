@@ -2,7 +2,7 @@ import { isUnlimited, sharesFor } from '../domain/budget.ts'
 import { childSessionId } from '../domain/ids.ts'
 import { MAX_PENDING, PREVIEW_BYTES } from '../domain/limits.ts'
 import { type Amount, covers, missing, times, ZERO } from '../domain/money.ts'
-import { childSlots, type Delegation, isTerminal, type SessionKind } from '../domain/session.ts'
+import { type Delegation, isTerminal, mayRun, type SessionKind } from '../domain/session.ts'
 import { findAgent } from '../domain/team.ts'
 import { cutBytes } from '../domain/text.ts'
 import { type Drive, now, refresh, reload } from './drive.ts'
@@ -115,9 +115,9 @@ async function putChildren(d: Drive, deleg: Delegation, kids: readonly Kid[]): P
   await inBatches(children, (c) => store.putHeader(c.header))
   // read again: while headers were put, settlements may have let more children in
   const h = await refresh(d)
-  const allowed = h.settled + childSlots(h, width)
+  const allowed = new Set(mayRun(h, width))
   await inBatches(
-    children.filter((c) => c.ordinal < allowed && h.pending.has(c.ordinal)),
+    children.filter((c) => allowed.has(c.ordinal)),
     (c) => invoker.invoke(c.ref),
   )
 }

@@ -3,9 +3,9 @@ import { totalsOf } from '../domain/log.ts'
 import { type Amount, add, sub, ZERO } from '../domain/money.ts'
 import type { SessionRef } from '../domain/run.ts'
 import {
-  childSlots,
   isClaimable,
   isTerminal,
+  mayRun,
   type SessionHeader,
   subtreeBooks,
   subtreeSessions,
@@ -52,7 +52,7 @@ export async function settleUp(ctx: Ctx, ref: SessionRef): Promise<void> {
     const settled = await store.settle(parentRef, settlement, clock.now())
     if (!settled.written) continue
     await wake(ctx, parentRef, settled.item)
-    await startNext(ctx, parentRef, settled.item, h.width)
+    await startNext(ctx, parentRef, settled.item, h)
     if (mayChange) await push(ctx, ref)
     return
   }
@@ -64,12 +64,14 @@ async function wake(ctx: Ctx, ref: SessionRef, h: SessionHeader): Promise<void> 
 }
 
 /** A settlement frees a place: the next child that was held back for width may start. */
-async function startNext(ctx: Ctx, parentRef: SessionRef, parent: SessionHeader, childWidth: number): Promise<void> {
+async function startNext(ctx: Ctx, parentRef: SessionRef, parent: SessionHeader, child: SessionHeader): Promise<void> {
   if (isTerminal(parent) || parent.stop) return
-  const slots = childSlots(parent, childWidth)
-  const ordinal = parent.settled - 1 + slots
-  if (slots < 1 || ordinal >= parent.next || !parent.pending.has(ordinal)) return
-  await ctx.invoker.invoke({ ...parentRef, sessionId: childSessionId(parentRef.sessionId, ordinal) })
+  const last = mayRun(parent, child.width).at(-1)
+  // a child that had no place itself (it was stopped before it began) leaves none
+  if (last === undefined || last < child.ordinal) return
+  const before = mayRun({ ...parent, pending: new Set([...parent.pending, child.ordinal]) }, child.width)
+  if (before.includes(last)) return
+  await ctx.invoker.invoke({ ...parentRef, sessionId: childSessionId(parentRef.sessionId, last) })
 }
 
 async function mustGet(ctx: Ctx, ref: SessionRef): Promise<SessionHeader> {
@@ -81,7 +83,7 @@ async function mustGet(ctx: Ctx, ref: SessionRef): Promise<SessionHeader> {
 /** The root has ended: so does the run, with the root's totals. */
 async function finishRun(ctx: Ctx, root: SessionHeader): Promise<void> {
   const run = await ctx.store.getRun(root, { consistent: true })
-  if (!run || run.status !== 'running' || run.round !== root.round) return
+  if (run?.status !== 'running' || run.round !== root.round) return
   const now = ctx.clock.now()
   const books = subtreeBooks(root)
   await ctx.store.finishRun(root, {

@@ -1,7 +1,7 @@
 import { rootSessionId } from '../domain/ids.ts'
 import { DUE_SHARDS } from '../domain/limits.ts'
 import type { Run, RunRef, SessionRef } from '../domain/run.ts'
-import { childSlots, isClaimable, isTerminal, type SessionHeader } from '../domain/session.ts'
+import { isClaimable, isTerminal, mayRun, type SessionHeader } from '../domain/session.ts'
 import { reopenRoot } from './add-input.ts'
 import { stopAll } from './cancel-run.ts'
 import type { EngineContext, Invocation } from './context.ts'
@@ -134,12 +134,12 @@ function isAbandoned(ctx: EngineContext, h: SessionHeader, parent: SessionHeader
   const now = ctx.clock.now()
   if (h.status === 'running') return h.lease !== null && h.lease < now
   if (h.status === 'waiting') return isClaimable(h, now)
-  return mayRun(h, parent) && h.updatedAt + ctx.settings.eventAgeMs <= now
+  return hasPlace(h, parent) && h.updatedAt + ctx.settings.eventAgeMs <= now
 }
 
 /** A child that is held back for width is nobody's lost event; one that has been stopped may always come. */
-const mayRun = (h: SessionHeader, parent: SessionHeader | undefined): boolean =>
-  !parent || h.stop !== null || isTerminal(parent) || h.ordinal < parent.settled + childSlots(parent, h.width)
+const hasPlace = (h: SessionHeader, parent: SessionHeader | undefined): boolean =>
+  !parent || h.stop !== null || mayRun(parent, h.width).includes(h.ordinal)
 
 /** Moves the run's due time to the next moment at which something could be found, or takes it off. */
 async function moveDue(ctx: EngineContext, seen: Run, headers: Headers): Promise<void> {

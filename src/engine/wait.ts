@@ -1,5 +1,5 @@
 import { childSessionId } from '../domain/ids.ts'
-import { childSlots, isTerminal, type SessionHeader } from '../domain/session.ts'
+import { isTerminal, mayRun, type SessionHeader } from '../domain/session.ts'
 import type { BookRow } from '../domain/usage.ts'
 import { type Drive, now, refresh, type Step } from './drive.ts'
 import { childWidth } from './width.ts'
@@ -47,9 +47,8 @@ export async function waitFor(d: Drive, w: WaitFor): Promise<'ready' | Step> {
 async function startHeldBack(d: Drive, before: SessionHeader, after: SessionHeader): Promise<void> {
   if (after.stop) return
   const width = childWidth(d)
-  const from = before.settled + childSlots(before, width)
-  const to = Math.min(after.settled + childSlots(after, width), after.next)
-  for (let o = from; o < to; o++) {
-    if (after.pending.has(o)) await d.ctx.invoker.invoke({ ...d.ref, sessionId: childSessionId(d.ref.sessionId, o) })
+  const running = new Set(mayRun(before, width))
+  for (const o of mayRun(after, width)) {
+    if (!running.has(o)) await d.ctx.invoker.invoke({ ...d.ref, sessionId: childSessionId(d.ref.sessionId, o) })
   }
 }

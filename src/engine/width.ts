@@ -4,7 +4,7 @@ import type { Drive } from './drive.ts'
 
 /**
  * How many invocations at once each child of a session may use with its own subtree. All children of one session get the
- * same, so that `settled` alone says which ordinals may run: those below `settled + childSlots`.
+ * same, so that whoever holds a child's header knows how many of its siblings there is room for.
  *
  * Groups share the list's width equally; children that may delegate themselves get the square root of it, which leaves as
  * many of them running as each may have below; leaves need one.

@@ -4,9 +4,9 @@ import { byteLength, cutBytes } from '../domain/text.ts'
 export type Json = { readonly [key: string]: unknown }
 
 /**
- * What a provider has said on the wire so far, taken down event by event as it arrives. It is all that is left of a
- * stream that breaks: an errored stream drops what is queued in it, and the provider packages swallow events that come
- * before the first output.
+ * What a provider has said on the wire so far, taken down event by event as it arrives. The provider packages do not tell
+ * it all: they throw where an error comes before the first output, they drop an event whose shape they do not know, and
+ * a stream that errors may lose what is queued in it.
  */
 export interface Heard {
   /** whether a request was handed to fetch */

@@ -154,6 +154,7 @@ export function callOptions(
     case 'anthropic': {
       const thinking = anthropicThinking(d.thinkingBudget, cap ?? DEFAULT_OUTPUT_CAP)
       options.maxOutputTokens = thinking.maxOutputTokens
+      if (!thinking.thinking) delete options.reasoning // the package would make a budget of it
       options.providerOptions = {
         anthropic: {
           // arguments streamed unchecked may be no JSON, and compatible servers do not know the parameter

@@ -35,6 +35,8 @@ export interface ProviderServer {
   readonly bill: readonly Charge[]
   /** appends replies; a request that finds none is answered with 599 */
   reply(...replies: readonly Reply[]): void
+  /** takes back the replies that nobody has asked for */
+  clear(): void
   close(): Promise<void>
 }
 
@@ -60,6 +62,7 @@ export async function startProviderServer(): Promise<ProviderServer> {
     requests,
     bill,
     reply: (...more) => void replies.push(...more),
+    clear: () => void replies.splice(0),
     async close() {
       server.close()
       server.closeAllConnections()

@@ -1,0 +1,150 @@
+import { describe, expect, it } from 'vitest'
+import { formatUsd } from '../../src/domain/money.ts'
+import { costOf } from '../../src/domain/pricing.ts'
+import { perToken } from '../../src/domain/team.ts'
+import { hear, type Json, newHeard } from '../../src/model/heard.ts'
+import { bookUsage, estimateInput } from '../../src/model/usage.ts'
+import { tokens } from './call.ts'
+
+const book = (api: 'anthropic' | 'openai_chatcompletions' | 'openai_responses', usage: Json) =>
+  bookUsage(api, { usage, usageFinal: true, outputBytes: 0 }, 99, true).usage
+
+describe('OpenAI and what is compatible with it', () => {
+  const chat = (prompt: number, completion: number, reasoning: number, total?: number) =>
+    book('openai_chatcompletions', {
+      prompt_tokens: prompt,
+      completion_tokens: completion,
+      ...(total !== undefined && { total_tokens: total }),
+      completion_tokens_details: { reasoning_tokens: reasoning },
+    })
+
+  it('has reasoning inside the output where the total says so', () => {
+    expect(chat(22_118, 1970, 956, 24_088)).toEqual(tokens(22_118, 1970, { reasoningTokens: 956 }))
+  })
+
+  it('has reasoning beside the output where the total says so', () => {
+    expect(chat(12, 2, 317, 331)).toEqual(tokens(12, 319, { reasoningTokens: 317 }))
+    expect(chat(55_021, 923, 785, 56_729)).toEqual(tokens(55_021, 1708, { reasoningTokens: 785 }))
+  })
+
+  it('has reasoning beside the output where it could not be inside, and the total is not given', () => {
+    expect(chat(12, 2, 317)).toEqual(tokens(12, 319, { reasoningTokens: 317 }))
+    expect(chat(12, 500, 317)).toEqual(tokens(12, 500, { reasoningTokens: 317 }))
+  })
+
+  it('bills output that the total has and no count names', () => {
+    expect(chat(100, 20, 0, 180)).toEqual(tokens(100, 80))
+  })
+
+  it('has cached tokens inside the input, under any of their names', () => {
+    const cached = tokens(2000, 5, { cacheReadTokens: 1920 })
+    for (const name of [
+      { prompt_tokens_details: { cached_tokens: 1920 } },
+      { prompt_cache_hit_tokens: 1920, prompt_cache_miss_tokens: 80 },
+      { cached_tokens: 1920 },
+    ])
+      expect(book('openai_chatcompletions', { prompt_tokens: 2000, completion_tokens: 5, ...name })).toEqual(cached)
+    expect(
+      book('openai_responses', {
+        input_tokens: 2000,
+        output_tokens: 5,
+        input_tokens_details: { cached_tokens: 1920, cache_write_tokens: 40 },
+      }),
+    ).toEqual({ ...cached, cacheWriteTokens: 40 })
+  })
+
+  it('never has parts larger than their whole', () => {
+    const usage = { prompt_tokens: 10, completion_tokens: 3, prompt_tokens_details: { cached_tokens: 50 } }
+    expect(book('openai_chatcompletions', usage)).toEqual(tokens(50, 3, { cacheReadTokens: 50 }))
+  })
+})
+
+describe('Anthropic', () => {
+  it('adds cache reads and writes to the input', () => {
+    const written = {
+      input_tokens: 18,
+      cache_creation_input_tokens: 2284,
+      cache_read_input_tokens: 0,
+      output_tokens: 158,
+    }
+    const read = { input_tokens: 18, cache_creation_input_tokens: 0, cache_read_input_tokens: 2284, output_tokens: 141 }
+    expect(book('anthropic', written)).toEqual(tokens(2302, 158, { cacheWriteTokens: 2284 }))
+    expect(book('anthropic', read)).toEqual(tokens(2302, 141, { cacheReadTokens: 2284 }))
+  })
+
+  it('tells cache writes of an hour from those of five minutes, which cost less', () => {
+    const price = {
+      input: perToken('5'),
+      output: perToken('25'),
+      cacheRead: perToken('0.5'),
+      cacheWrite: perToken('6.25'),
+      cacheWrite1h: perToken('10'),
+    }
+    const cost = (usage: Json) => formatUsd(costOf(book('anthropic', usage), price)!)
+    const writes = { input_tokens: 0, cache_creation_input_tokens: 1_000_000, output_tokens: 0 }
+    const split = { ephemeral_5m_input_tokens: 600_000, ephemeral_1h_input_tokens: 400_000 }
+    expect(cost({ ...writes, cache_creation: split })).toBe('7.75')
+    expect(cost(writes)).toBe('6.25')
+  })
+})
+
+describe('a usage object that says nothing', () => {
+  it.each([
+    ['not there', undefined],
+    ['empty', {}],
+    ['NaN', { prompt_tokens: Number.NaN, completion_tokens: Number.NaN }],
+    ['null', { prompt_tokens: null, completion_tokens: null }],
+    ['negative', { prompt_tokens: -5, completion_tokens: -1 }],
+    ['text', { prompt_tokens: 'many', completion_tokens: {} }],
+  ])('(%s) is replaced by an estimate', (_, usage) => {
+    const booked = bookUsage('openai_chatcompletions', { usage, usageFinal: true, outputBytes: 41 }, 99, true)
+    expect(booked).toEqual({ usage: tokens(99, 11), usageSource: 'estimated' })
+  })
+
+  it('about one side only is partial', () => {
+    const heard = { usage: { prompt_tokens: 7 }, usageFinal: true, outputBytes: 41 }
+    expect(bookUsage('openai_chatcompletions', heard, 99, true)).toMatchObject({
+      usage: tokens(7, 11),
+      usageSource: 'partial',
+    })
+    // no request is without input, and no text without output
+    const zeros = { usage: { prompt_tokens: 0, completion_tokens: 0 }, usageFinal: true, outputBytes: 41 }
+    expect(bookUsage('openai_chatcompletions', zeros, 99, true)).toMatchObject({
+      usage: tokens(99, 11),
+      usageSource: 'partial',
+    })
+  })
+})
+
+it('what a broken stream had said is never booked lower than it was said', () => {
+  const heard = newHeard()
+  hear('anthropic', heard, '{"type":"message_start","message":{"usage":{"input_tokens":25,"output_tokens":40}}}')
+  hear('anthropic', heard, '{"type":"content_block_delta","delta":{"type":"text_delta","text":"12345678"}}')
+  expect(bookUsage('anthropic', heard, 99, false)).toMatchObject({ usage: tokens(25, 40), usageSource: 'partial' })
+})
+
+it('counts that are repeated as null or 0 take nothing back', () => {
+  const heard = newHeard()
+  hear('anthropic', heard, '{"type":"message_start","message":{"usage":{"input_tokens":25,"output_tokens":1}}}')
+  hear('anthropic', heard, '{"type":"message_delta","delta":{},"usage":{"input_tokens":0,"output_tokens":15}}')
+  hear('anthropic', heard, '{"type":"message_delta","delta":{},"usage":{"input_tokens":null,"output_tokens":0}}')
+  expect(heard.usage).toEqual({ input_tokens: 25, output_tokens: 15 })
+})
+
+it('a usage object of unreasonable size is not kept', () => {
+  const heard = {
+    usage: { prompt_tokens: 1, completion_tokens: 1, note: 'x'.repeat(5000) },
+    usageFinal: true,
+    outputBytes: 0,
+  }
+  expect(bookUsage('openai_chatcompletions', heard, 99, true).rawUsage).toBeUndefined()
+})
+
+it('the estimate of an input counts bytes of all that is sent', () => {
+  const empty = { system: '', messages: [], tools: [] }
+  expect(estimateInput(empty)).toBe(0)
+  expect(estimateInput({ ...empty, system: 'äöü' })).toBe(2) // 6 bytes
+  const call = { id: 'x', name: 'abcd', arguments: '{"a":1}' } // 4 + 7 bytes
+  const message = { role: 'assistant', content: 'four', reasoning: [{ text: 'mind' }], toolCalls: [call] } as const
+  expect(estimateInput({ ...empty, messages: [message] })).toBe(5) // 19 bytes
+})

@@ -1,0 +1,147 @@
+/** Lambda's asynchronous invocation: at least once, sometimes twice, sometimes late, sometimes never; retries, dead letters. */
+import type { SessionRef } from '../../src/domain/run.ts'
+import { runSession } from '../../src/engine/run-session.ts'
+import { sweep, sweepRun } from '../../src/engine/sweep.ts'
+import type { CallFault } from './weather.ts'
+import type { Invocation, PortCall, World } from './world.ts'
+
+interface Event {
+  readonly ref: SessionRef
+  /** deliveries so far */
+  n: number
+}
+
+const RETRY_DELAYS_MS = [60_000, 120_000]
+/** How often a dead letter's own handler is tried. */
+const LETTER_TRIES = 3
+const SWEEP_TIMEOUT_MS = 60_000
+
+export class Lambda {
+  readonly #world: World
+  /** events that are on their way */
+  underway = 0
+
+  constructor(world: World) {
+    this.#world = world
+  }
+
+  invoke(inv: Invocation, ref: SessionRef): Promise<void> {
+    const world = this.#world
+    world.invariants.invokes(inv, ref)
+    const send = () => {
+      this.send(ref, this.#soon())
+    }
+    return world.port(inv, 'invoke', () => `invoke ${world.nameOf(ref.sessionId)}`, send)
+  }
+
+  /** The event is accepted, and something is wrong with its delivery. */
+  applyWith(fault: CallFault, call: PortCall): void {
+    const { weather, random } = this.#world
+    const ref = this.#world.invariants.invoked.get(call) ?? call.ref!
+    if (fault === 'drop') {
+      weather.count('event dropped')
+      this.#world.note(call.inv, '... and the event is lost')
+      this.#world.invariants.eventLost(ref)
+      return
+    }
+    if (fault === 'delay') {
+      weather.count('event delayed')
+      return this.send(ref, random.between(5_000, 200_000))
+    }
+    const first = this.#soon()
+    this.send(ref, first)
+    if (fault === 'dup') {
+      weather.count('event delivered twice')
+      this.send(ref, random.between(10, 120_000))
+    } else {
+      weather.count('event delivered twice at once')
+      this.send(ref, first)
+    }
+  }
+
+  /** Puts an event in line. */
+  send(ref: SessionRef, ms: number): void {
+    this.#deliverLater({ ref, n: 0 }, ms)
+  }
+
+  #soon(): number {
+    const { latency } = this.#world.weather.options
+    return latency === 'none' ? 0 : this.#world.random.below(40)
+  }
+
+  #deliverLater(event: Event, ms: number): void {
+    this.underway++
+    this.#world.scheduler.after(ms, () => {
+      this.underway--
+      this.#deliver(event)
+    })
+  }
+
+  #deliver(event: Event): void {
+    const world = this.#world
+    event.n++
+    world.invariants.delivered(event.ref)
+    world.start(
+      'worker',
+      world.options.workerTimeoutMs,
+      (ctx, inv) => runSession(ctx, event.ref, { deadlineAt: inv.deadlineAt + inv.skew }),
+      (inv) => {
+        if (inv.state !== 'returned') this.#failed(inv, event)
+      },
+      event.ref,
+    )
+  }
+
+  #failed(inv: Invocation, event: Event): void {
+    const { weather, random } = this.#world
+    const delay = RETRY_DELAYS_MS[event.n - 1]
+    if (inv.state === 'crashed' && random.chance(weather.never)) {
+      weather.count('crash without a retry')
+      return
+    }
+    if (delay !== undefined) {
+      weather.count('event retried')
+      return this.#deliverLater(event, delay + random.below(2_000))
+    }
+    weather.count('event dead')
+    this.#letter(event.ref, LETTER_TRIES)
+  }
+
+  #letter(ref: SessionRef, tries: number): void {
+    if (tries === 0) return
+    this.#world.start(
+      'dead letter',
+      SWEEP_TIMEOUT_MS,
+      (ctx) => sweepRun(ctx, ref),
+      (inv) => {
+        if (inv.state !== 'returned') this.#world.scheduler.after(60_000, () => this.#letter(ref, tries - 1))
+      },
+    )
+  }
+
+  /** The scheduled sweep: each minute, sometimes not, sometimes twice. */
+  sweepTick(): void {
+    const { weather } = this.#world
+    if (weather.strikes(0.06)) {
+      weather.count('sweep dropped')
+      this.#world.invariants.sweepLost()
+      return
+    }
+    this.startSweep()
+    if (weather.strikes(0.06)) {
+      weather.count('sweeps beside each other')
+      this.startSweep()
+    }
+  }
+
+  startSweep(): void {
+    this.#world.start(
+      'sweep',
+      SWEEP_TIMEOUT_MS,
+      (ctx, inv) => sweep(ctx, { deadlineAt: inv.deadlineAt + inv.skew }),
+      (inv) => {
+        if (inv.state !== 'returned') this.#world.invariants.sweepLost()
+      },
+    )
+  }
+}
