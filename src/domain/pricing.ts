@@ -14,7 +14,10 @@ export interface Price {
   readonly cacheWrite1h?: bigint
 }
 
-/** The cost of a call, or null where a kind of token that it used has no price. */
+/**
+ * The cost of a call, or null where it cannot be known: a kind of token that it used has no price, or the provider says
+ * more cached input than input. It never throws: a call that was made must be booked.
+ */
 export function costOf(usage: TokenUsage, price: Price | null | undefined): PicoUsd | null {
   if (!price) return null
   const { cacheReadTokens: read, cacheWriteTokens: write, cacheWrite1hTokens: hour } = usage
@@ -27,9 +30,8 @@ export function costOf(usage: TokenUsage, price: Price | null | undefined): Pico
   ]
   let cost = 0n
   for (const [tokens, rate] of parts) {
-    if (tokens < 0) throw new RangeError(`usage is not whole: more cached input than input (${JSON.stringify(usage)})`)
     if (tokens === 0) continue
-    if (rate === undefined) return null
+    if (tokens < 0 || rate === undefined) return null
     cost += BigInt(tokens) * rate
   }
   return cost

@@ -19,6 +19,7 @@ import {
   isNothing,
   mapReader,
   STOP_REASONS,
+  whole,
 } from './value-codecs.ts'
 
 const STATUSES: readonly SessionStatus[] = ['queued', 'running', 'waiting', 'completed', 'failed', 'cancelled']
@@ -178,9 +179,8 @@ export function kidsAttributes(books: Books): { [name: string]: number | bigint 
   for (const outcome of CALL_OUTCOMES)
     for (const field of FIELDS) {
       const value = books[outcome]?.[field]
+      if (typeof value === 'number') whole(field, value)
       if (value) attributes[kidsAttribute(outcome, field)] = value
-      else if (Number.isNaN(value))
-        throw new RangeError(`${field} of ${outcome} calls is NaN: it must be a whole number`)
     }
   return attributes
 }

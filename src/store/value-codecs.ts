@@ -76,8 +76,8 @@ export function encodeUsage(usage: TokenUsage): Item {
   return map
 }
 
-/** NaN and fractions stop here: left out like a zero they would be a call that cost nothing. */
-function whole(name: string, value: number): number {
+/** NaN and fractions stop here: left out like a zero they would be a call that cost nothing. @throws RangeError */
+export function whole(name: string, value: number): number {
   if (!Number.isSafeInteger(value)) throw new RangeError(`${name} is ${value}: it must be a whole number`)
   return value
 }

@@ -18,8 +18,6 @@ const SWEEP_TIMEOUT_MS = 60_000
 
 export class Lambda {
   readonly #world: World
-  /** events that are on their way */
-  underway = 0
 
   constructor(world: World) {
     this.#world = world
@@ -28,16 +26,14 @@ export class Lambda {
   invoke(inv: Invocation, ref: SessionRef): Promise<void> {
     const world = this.#world
     world.invariants.invokes(inv, ref)
-    const send = () => {
-      this.send(ref, this.#soon())
-    }
-    return world.port(inv, 'invoke', () => `invoke ${world.nameOf(ref.sessionId)}`, send)
+    const what = () => `invoke ${world.nameOf(ref.sessionId)}`
+    return world.port(inv, 'invoke', what, () => this.send(ref, this.#soon()), ref)
   }
 
   /** The event is accepted, and something is wrong with its delivery. */
   applyWith(fault: CallFault, call: PortCall): void {
     const { weather, random } = this.#world
-    const ref = this.#world.invariants.invoked.get(call) ?? call.ref!
+    const ref = call.ref!
     if (fault === 'drop') {
       weather.count('event dropped')
       this.#world.note(call.inv, '... and the event is lost')
@@ -70,11 +66,7 @@ export class Lambda {
   }
 
   #deliverLater(event: Event, ms: number): void {
-    this.underway++
-    this.#world.scheduler.after(ms, () => {
-      this.underway--
-      this.#deliver(event)
-    })
+    this.#world.scheduler.after(ms, () => this.#deliver(event))
   }
 
   #deliver(event: Event): void {

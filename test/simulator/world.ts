@@ -7,6 +7,7 @@ import type { SessionRef } from '../../src/domain/run.ts'
 import type { TeamDefinition } from '../../src/domain/team.ts'
 import type { Clock, Logger, Teams } from '../../src/ports.ts'
 import { type MemoryTable, memoryTable } from '../../src/store/memory-table.ts'
+import type { Item } from '../../src/store/table-client.ts'
 import { createStore } from '../../src/store/store.ts'
 import { Invariants } from './invariants.ts'
 import { Lambda } from './lambda.ts'
@@ -49,6 +50,8 @@ export interface PortCall {
   readonly what: () => string
   /** does it; what it resolves with is the answer */
   readonly apply: () => unknown
+  /** whom an invocation is for */
+  readonly ref?: SessionRef
   readonly resolve: (value: unknown) => void
   readonly reject: (fault: Error) => void
 }
@@ -83,7 +86,10 @@ export class World {
   readonly teams: Teams
   readonly trace: string[] = []
   readonly invocations: Invocation[] = []
+  /** what sessions are called in a trace: `root`, `root.0`, `root.0.3` */
   readonly names = new Map<string, string>()
+  /** items as they were last written; kept for a trace only */
+  readonly raw = new Map<string, Item>()
   portCalls = 0
   broken: string | undefined
 
@@ -213,14 +219,22 @@ export class World {
     kind: CallKind,
     what: () => string,
     apply: () => T | Promise<T>,
-    latency = this.weather.latency(),
+    ref?: SessionRef,
   ): Promise<T> {
     if (inv.state === 'crashed' || inv.state === 'killed') return NEVER
     this.portCalls++
     return new Promise<T>((resolve, reject) => {
-      const call: PortCall = { inv, kind, what, apply, resolve: resolve as (value: unknown) => void, reject }
+      const call: PortCall = {
+        inv,
+        kind,
+        what,
+        apply,
+        ...(ref && { ref }),
+        resolve: resolve as (value: unknown) => void,
+        reject,
+      }
       inv.calls.add(call)
-      this.scheduler.after(latency, () => this.#turn(call))
+      this.scheduler.after(this.weather.latency(), () => this.#turn(call))
     })
   }
 

@@ -1,0 +1,19 @@
+/**
+ * What every store must do, whatever table it stands on: each write with its condition, refused in each part, repeated, and
+ * raced for by many; each read. Takes a way to open a table.
+ */
+import { describe } from 'vitest'
+import type { TestTable } from '../support/tables.ts'
+import { delegationContract } from './contract/delegation.ts'
+import { listsContract } from './contract/lists.ts'
+import { logContract } from './contract/log.ts'
+import { runContract } from './contract/run.ts'
+import { sessionContract } from './contract/session.ts'
+
+export function storeContract(open: () => Promise<TestTable>): void {
+  describe('runs', () => runContract(open))
+  describe('sessions', () => sessionContract(open))
+  describe('delegation, money and corrections', () => delegationContract(open))
+  describe('the log', () => logContract(open))
+  describe('lists', () => listsContract(open))
+}

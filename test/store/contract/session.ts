@@ -1,0 +1,376 @@
+import { describe, expect, test } from 'vitest'
+import type { SessionHeader } from '../../../src/domain/session.ts'
+import {
+  aHeader,
+  anIntent,
+  books,
+  DRIVER,
+  money,
+  OTHER_DRIVER,
+  rootRef,
+  row,
+  T0,
+  totals,
+} from '../../support/builders.ts'
+import type { TestTable } from '../../support/tables.ts'
+import { bench, type HeaderCase, headerCases } from './write-cases.ts'
+
+const NOW = T0 + 5_000
+const LATER = NOW + 90_000
+const rows = [row(2), row(1, { outcome: 'failed', agent: 'root' })]
+const nobody = { driver: null, lease: null }
+const queued: Partial<SessionHeader> = { status: 'queued', attempt: 0, startedAt: null, ...nobody }
+const waiting: Partial<SessionHeader> = { status: 'waiting', ...nobody }
+const failed = { code: 'model', message: 'the model said no' }
+
+const claim =
+  (seenAttempt: number, first = false): HeaderCase['write'] =>
+  (store, ref) =>
+    store.claim(ref, {
+      seenAttempt,
+      driver: OTHER_DRIVER,
+      now: NOW,
+      lease: LATER,
+      first: first ? anIntent({ driver: OTHER_DRIVER }) : null,
+    })
+const claimed = { status: 'running', driver: OTHER_DRIVER, lease: LATER, updatedAt: NOW } as const
+const terminal: { readonly [why: string]: Partial<SessionHeader> } = {
+  'it is completed': { status: 'completed' },
+  'it is failed': { status: 'failed' },
+  'it is cancelled': { status: 'cancelled' },
+}
+
+const CLAIMS: HeaderCase[] = [
+  {
+    name: 'W3 claim a queued session, with the intent of its first call',
+    from: queued,
+    write: claim(0, true),
+    becomes: { ...claimed, attempt: 1, startedAt: NOW, first: anIntent({ driver: OTHER_DRIVER }) },
+    refused: { 'somebody has claimed it since': { attempt: 1 }, ...terminal },
+  },
+  {
+    name: 'W3 claim a session whose lease is over',
+    from: { attempt: 3, lease: NOW - 1 },
+    write: claim(3),
+    becomes: { ...claimed, attempt: 4 },
+    refused: {
+      'its lease is not over': { lease: NOW },
+      'somebody has claimed it since': { attempt: 4 },
+      ...terminal,
+    },
+  },
+  {
+    name: 'W3 claim a session that waits for nothing any more',
+    from: { ...waiting, attempt: 3, waitAll: true },
+    write: claim(3),
+    becomes: { ...claimed, attempt: 4, waitAll: false },
+    refused: {
+      'it waits for all, and one is pending': { pending: new Set([7]) },
+      'it waits for some': { waitAll: false, waitingOn: new Set([7]), pending: new Set([7, 8]) },
+      'it waits for an approval': { asks: new Set(['a1']) },
+      'it waits for an approval, and its time has not come': { asks: new Set(['a1']), wakeAt: NOW },
+      'somebody has claimed it since': { attempt: 4 },
+    },
+  },
+  {
+    name: 'W3 claim a session whose wait is over by time',
+    from: { ...waiting, attempt: 3, waitAll: true, pending: new Set([7]), asks: new Set(['a1']), wakeAt: NOW - 1 },
+    write: claim(3),
+    becomes: { ...claimed, attempt: 4, waitAll: false, wakeAt: null },
+    refused: { 'its time has not come': { wakeAt: NOW }, 'somebody has claimed it since': { attempt: 4 } },
+  },
+  {
+    name: 'W3 claim a session that waited for some which have settled, while others are pending',
+    from: { ...waiting, attempt: 3, pending: new Set([8]) },
+    write: claim(3),
+    becomes: { ...claimed, attempt: 4 },
+    refused: { 'somebody has claimed it since': { attempt: 4 } },
+  },
+]
+
+const DRIVING: HeaderCase[] = [
+  {
+    name: 'W4 release',
+    from: { continuations: 2 },
+    write: (store, ref) => store.release(ref, 1, NOW),
+    becomes: { status: 'queued', continuations: 3, ...nobody, updatedAt: NOW },
+    refused: { 'somebody has claimed it since': { attempt: 2 }, 'it is queued': { status: 'queued' }, ...terminal },
+  },
+  {
+    name: 'W4b heartbeat',
+    from: {},
+    write: (store, ref) => store.heartbeat(ref, 1, { lease: LATER, rows, now: NOW }),
+    becomes: { lease: LATER, rows, updatedAt: NOW },
+    refused: { 'somebody has claimed it since': { attempt: 2 }, 'it waits': { status: 'waiting' }, ...terminal },
+    repeatable: true,
+  },
+  {
+    name: 'W12 suspend until all have settled',
+    from: { pending: new Set([3, 4]) },
+    write: (store, ref) => store.suspend(ref, 1, { on: 'all', wakeAt: null, rows, closed: false, now: NOW }),
+    becomes: { ...waiting, waitAll: true, rows, updatedAt: NOW },
+    refused: {
+      'nothing is pending any more': { pending: new Set() },
+      'it was asked to stop': { stop: 'cancelled' },
+      'somebody has claimed it since': { attempt: 2 },
+      'it is queued': { status: 'queued' },
+      ...terminal,
+    },
+  },
+  {
+    name: 'W12 suspend until some have settled, or until a time',
+    from: { pending: new Set([3, 4, 5]), settled: 2 },
+    write: (store, ref) =>
+      store.suspend(ref, 1, {
+        on: { ordinals: [3, 5], settled: 2 },
+        wakeAt: LATER,
+        rows,
+        closed: false,
+        now: NOW,
+      }),
+    becomes: { ...waiting, waitingOn: new Set([3, 5]), wakeAt: LATER, rows, updatedAt: NOW },
+    refused: {
+      'one has settled since it was read': { settled: 3 },
+      'it was asked to stop': { stop: 'cancelled' },
+      'somebody has claimed it since': { attempt: 2 },
+      'it is queued': { status: 'queued' },
+      ...terminal,
+    },
+  },
+  {
+    name: 'W12 suspend with a closed log, stopped or not',
+    from: { pending: new Set([3]), stop: 'cancelled' },
+    write: (store, ref) => store.suspend(ref, 1, { on: 'all', wakeAt: null, rows, closed: true, now: NOW }),
+    becomes: { ...waiting, waitAll: true, rows, updatedAt: NOW },
+    refused: { 'nothing is pending any more': { pending: new Set() }, 'somebody has claimed it since': { attempt: 2 } },
+  },
+  {
+    name: 'W13 stop a session that waits',
+    from: {
+      ...waiting,
+      pending: new Set([3, 4]),
+      waitingOn: new Set([3]),
+      waitAll: true,
+      asks: new Set(['a1']),
+      wakeAt: LATER,
+    },
+    write: (store, ref) => store.stop(ref, 'cancelled', NOW),
+    becomes: { stop: 'cancelled', waitingOn: new Set(), waitAll: false, asks: new Set(), updatedAt: NOW },
+    refused: { 'it was asked before': { stop: 'parent_ended' }, ...terminal },
+  },
+  {
+    name: 'W13 stop a session that runs',
+    from: {},
+    write: (store, ref) => store.stop(ref, 'parent_ended', NOW),
+    becomes: { stop: 'parent_ended', updatedAt: NOW },
+    refused: { 'it was asked before': { stop: 'parent_ended' }, ...terminal },
+  },
+  {
+    name: 'W13b cancel a session that nobody ever claimed',
+    from: queued,
+    write: (store, ref) => store.cancelUnclaimed(ref, 'cancelled', NOW),
+    becomes: {
+      status: 'cancelled',
+      stop: 'cancelled',
+      stopReason: 'cancelled',
+      finishedAt: NOW,
+      updatedAt: NOW,
+    },
+    refused: {
+      'it was claimed, and released': { attempt: 1 },
+      'it runs': { status: 'running' },
+      'it waits': { status: 'waiting' },
+      ...terminal,
+    },
+  },
+]
+
+const finish = {
+  round: 2,
+  status: 'completed',
+  stopReason: 'end_turn',
+  error: null,
+  rows,
+  unknowns: { 3: money(0.5), 12: money(0.25) },
+  finalTurn: 7,
+  outputPreview: 'Here it is',
+  now: NOW,
+} as const
+
+const ENDS: HeaderCase[] = [
+  {
+    name: 'W15 finish',
+    from: { round: 2, error: failed },
+    write: (store, ref) => store.finish(ref, finish),
+    becomes: {
+      status: 'completed',
+      stopReason: 'end_turn',
+      error: null,
+      rows,
+      unknowns: finish.unknowns,
+      finalTurn: 7,
+      outputPreview: 'Here it is',
+      finishedAt: NOW,
+      updatedAt: NOW,
+      ...nobody,
+    },
+    refused: {
+      'a child is pending': { pending: new Set([3]) },
+      'another round is open': { round: 3 },
+      'it is queued': { status: 'queued' },
+      'it waits': { status: 'waiting' },
+      ...terminal,
+    },
+  },
+  {
+    name: 'W15 finish with an error, and nothing of an earlier round is left',
+    from: { round: 2, finalTurn: 4, outputPreview: 'of the first round' },
+    write: (store, ref) =>
+      store.finish(ref, {
+        ...finish,
+        status: 'failed',
+        stopReason: 'error',
+        error: failed,
+        unknowns: {},
+        finalTurn: null,
+        outputPreview: null,
+      }),
+    becomes: {
+      status: 'failed',
+      stopReason: 'error',
+      error: failed,
+      rows,
+      finalTurn: null,
+      outputPreview: null,
+      finishedAt: NOW,
+      updatedAt: NOW,
+      ...nobody,
+    },
+    refused: { 'a child is pending': { pending: new Set([3]) }, 'another round is open': { round: 3 } },
+  },
+  {
+    name: 'a new round of the root',
+    from: {
+      status: 'failed',
+      stop: 'cancelled',
+      stopReason: 'error',
+      error: failed,
+      finishedAt: T0 + 1,
+      round: 2,
+      rows,
+      settled: 3,
+      next: 3,
+    },
+    write: (store, ref) => store.reopenRoot(ref, 2, NOW),
+    becomes: {
+      status: 'queued',
+      round: 3,
+      stop: null,
+      stopReason: null,
+      error: null,
+      finishedAt: null,
+      updatedAt: NOW,
+      ...nobody,
+    },
+    refused: {
+      'another round has been opened': { round: 3 },
+      'it is queued': { status: 'queued' },
+      'it runs': { status: 'running' },
+      'it waits': { status: 'waiting' },
+    },
+  },
+]
+
+export function sessionContract(open: () => Promise<TestTable>): void {
+  const at = bench(open)
+  headerCases(at, CLAIMS)
+  headerCases(at, DRIVING)
+  headerCases(at, ENDS)
+
+  describe('W2 put a header', () => {
+    test('reads back what was written, with everything that a header may hold', async () => {
+      const header = aHeader({
+        ...rootRef(at.newRun()),
+        parentId: '1'.repeat(20),
+        ordinal: 12_345,
+        agent: null,
+        kind: 'group',
+        depth: 3,
+        limitSeq: 2,
+        via: { turn: 4, index: 5 },
+        status: 'waiting',
+        stop: 'budget',
+        stopReason: 'max_tokens',
+        error: failed,
+        attempt: 9,
+        driver: DRIVER,
+        lease: LATER,
+        continuations: 3,
+        asks: new Set(['a', 'b']),
+        wakeAt: LATER,
+        share: { usd: 10n ** 24n, tok: -5n },
+        taken: money(0.1),
+        lent: { 3: money(0.1), 40: money(0.2) },
+        next: 41,
+        deleg: { turn: 6, from: 39, count: 2, share: money(0.1), funded: 1 },
+        pending: new Set([3, 40]),
+        waitingOn: new Set([40]),
+        waitAll: true,
+        settled: 39,
+        needs: new Set([40]),
+        rows,
+        unknowns: { 2: money(0.3) },
+        kids: {
+          ...books(4, 2),
+          duplicate: { ...totals(1), cost: 10n ** 20n },
+          failed: { ...totals(1), reasoningTokens: 7 },
+        },
+        kidsSessions: 38,
+        seen: { 3: { v: 2, books: books(1, 1) } },
+        v: 55,
+        first: anIntent(),
+        startedAt: T0 + 1,
+        finishedAt: T0 + 2,
+        taskPreview: 'Ä task 🧾',
+        outputPreview: '',
+        finalTurn: 0,
+      })
+      expect(await at.store.putHeader(header)).toBe('written')
+      expect(await at.store.getHeader(header)).toEqual(header)
+      expect(await at.store.getHeader(header, { consistent: false })).toEqual(header)
+    })
+
+    test('is done once, by one of 50, and never overwrites', async () => {
+      const ref = rootRef(at.newRun())
+      const headers = Array.from({ length: 50 }, (_, i) => aHeader({ ...ref, share: money(i) }))
+      const outcomes = await Promise.all(headers.map((header) => at.store.putHeader(header)))
+      expect(outcomes.filter((o) => o === 'written')).toHaveLength(1)
+      expect(await at.store.getHeader(ref)).toEqual(headers[outcomes.indexOf('written')])
+    })
+  })
+
+  test('a claim keeps the time of the first one', async () => {
+    const ref = rootRef(at.newRun())
+    await at.store.putHeader(aHeader({ ...ref, startedAt: T0 + 1, attempt: 1 }))
+    const claimed = await at.store.claim(ref, { seenAttempt: 1, driver: DRIVER, now: NOW, lease: LATER, first: null })
+    expect(claimed.written && claimed.item.startedAt).toBe(T0 + 1)
+  })
+
+  test('nobody can claim what was cancelled unclaimed, and nobody can cancel what was claimed', async () => {
+    const write = { seenAttempt: 0, driver: DRIVER, now: NOW, lease: LATER, first: null }
+    for (let i = 0; i < 20; i++) {
+      const ref = rootRef(at.newRun())
+      await at.store.putHeader(aHeader(ref))
+      const [claimed, cancelled] = await Promise.all([
+        at.store.claim(ref, write),
+        at.store.cancelUnclaimed(ref, 'cancelled', NOW),
+      ])
+      expect([claimed.written, cancelled.written].filter(Boolean)).toHaveLength(1)
+    }
+  })
+
+  test('a wait for no child is a mistake of the caller', async () => {
+    const until = { on: { ordinals: [], settled: 0 }, wakeAt: null, rows: [], closed: false, now: NOW }
+    await expect(at.store.suspend(rootRef(), 1, until)).rejects.toThrow('cannot wait for no child')
+  })
+}
