@@ -4,7 +4,7 @@ export interface Config {
   readonly table: string
   /** `SUBLEDGER_LEASE_SECONDS`, 90 */
   readonly leaseMs: number
-  /** `SUBLEDGER_EVENT_AGE_SECONDS`, 600: how old a worker's event may become before Lambda gives it up */
+  /** `SUBLEDGER_EVENT_AGE_SECONDS`, 120: how long a session may wait for its event before the sweep sends another one */
   readonly eventAgeMs: number
   /** `SUBLEDGER_TEAMS`: folder of team files */
   readonly teams: string
@@ -29,7 +29,7 @@ export function readConfig(env: Env): Config {
   return {
     table,
     leaseMs: seconds(env, 'SUBLEDGER_LEASE_SECONDS', 90) * 1000,
-    eventAgeMs: seconds(env, 'SUBLEDGER_EVENT_AGE_SECONDS', 600) * 1000,
+    eventAgeMs: seconds(env, 'SUBLEDGER_EVENT_AGE_SECONDS', 120) * 1000,
     teams: env.SUBLEDGER_TEAMS || 'teams',
     workerFunction: env.SUBLEDGER_WORKER || undefined,
     tenant: env.SUBLEDGER_TENANT || 'local',

@@ -15,7 +15,7 @@
  * the item consistently and go by what it says (it may also be the caller's own write whose first answer was lost).
  */
 import type { Amount } from './domain/money.ts'
-import type { Run, RunInput, RunRef, RunStatus, SessionRef } from './domain/run.ts'
+import type { Run, RunInput, RunRef, RunStatus, SessionRef, TaskInput } from './domain/run.ts'
 import type { Seen, SessionHeader, TerminalStatus } from './domain/session.ts'
 import type { ModelDefinition, TeamDefinition } from './domain/team.ts'
 import type {
@@ -172,6 +172,10 @@ export interface Store {
   /** before W1 and before a new round */
   putInput(ref: RunRef, round: number, inputRef: string, input: RunInput): Promise<void>
   getInput(ref: RunRef, round: number, inputRef: string): Promise<RunInput | undefined>
+  /** one task of a list, without reading the others' chunks */
+  getTask(ref: RunRef, round: number, inputRef: string, index: number): Promise<TaskInput | undefined>
+  /** the GROUP_SIZE tasks (or what there is) of the chunk in which task `first` stands */
+  getTasks(ref: RunRef, round: number, inputRef: string, first: number): Promise<readonly TaskInput[]>
   /** W1 */
   createRun(run: Run): Promise<Put>
   getRun(ref: RunRef, options?: { consistent?: boolean }): Promise<Run | undefined>

@@ -1,5 +1,5 @@
-import { type Arguments } from './command.ts'
 import { type Client, createClient } from './client.ts'
+import type { Arguments } from './command.ts'
 import { type Io, UsageError } from './io.ts'
 
 export interface Connection {

@@ -4,8 +4,8 @@
  */
 export const printable = (text: string): string => text.toWellFormed().replaceAll('\r\n', '\n').replace(UNSAFE, '')
 
-// C0 but tab and line feed, DEL and C1, line and paragraph separators, bidirectional marks and overrides
-const UNSAFE = /[\u0000-\u0008\u000b-\u001f\u007f-\u009f\u061c\u200e\u200f\u2028-\u202e\u2066-\u2069]/g
+// controls but tab and line feed, line and paragraph separators, marks and overrides of direction
+const UNSAFE = /[[\p{Cc}\p{Zl}\p{Zp}\p{Bidi_Control}]--[\t\n]]/gv
 
 /** The same as one line of at most `max` characters. */
 export function oneLine(text: string, max: number): string {
@@ -17,7 +17,9 @@ export function oneLine(text: string, max: number): string {
 /** Lines with aligned columns. Columns named in `right` are numbers. */
 export function table(rows: readonly (readonly string[])[], right: readonly number[] = []): string[] {
   const widths: number[] = []
-  for (const row of rows) row.forEach((cell, i) => (widths[i] = Math.max(widths[i] ?? 0, [...cell].length)))
+  for (const row of rows) {
+    for (const [i, cell] of row.entries()) widths[i] = Math.max(widths[i] ?? 0, [...cell].length)
+  }
   const pad = (cell: string, i: number) => {
     const space = ' '.repeat(widths[i]! - [...cell].length)
     return right.includes(i) ? space + cell : cell + space

@@ -44,7 +44,7 @@ export async function endSession(d: Drive, state: LogState): Promise<Step> {
     const g = await refresh(d)
     if (!isTerminal(g)) return g.attempt === d.attempt && g.status === 'running' ? 'again' : 'gone'
   }
-  await settleUp(d.ctx, d.ref)
+  await settleUp(d.ctx, d.ref, finished.written ? finished.item : undefined)
   return 'gone'
 }
 

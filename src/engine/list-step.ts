@@ -43,10 +43,9 @@ async function kidsOf(d: Drive): Promise<Kid[]> {
       task: null,
     }))
   }
-  const input = await d.ctx.store.getInput(d.ref, 1, FIRST_INPUT_REF)
-  if (!input || !('tasks' in input)) throw new Error(`the tasks of run ${d.run.runId} are not in the table`)
   const start = d.header.via.index
-  return input.tasks.slice(start, start + GROUP_SIZE).map((t, i) => ({
+  const tasks = await d.ctx.store.getTasks(d.ref, 1, FIRST_INPUT_REF, start)
+  return tasks.map((t, i) => ({
     agent: t.agent,
     kind: 'task',
     via: { turn: null, index: start + i },

@@ -26,13 +26,16 @@ export function amountOf(books: Books): Amount {
   return { usd: k.cost + u.cost, tok: BigInt(k.inputTokens + k.outputTokens + u.inputTokens + u.outputTokens) }
 }
 
-/** Reports an ended session to its parent (or its run), once, and wakes whoever waited for it. Repeating it is safe. */
-export async function settleUp(ctx: Ctx, ref: SessionRef): Promise<void> {
+/**
+ * Reports an ended session to its parent (or its run), once, and wakes whoever waited for it. Repeating it is safe.
+ * @param ended its header as just written; read here otherwise
+ */
+export async function settleUp(ctx: Ctx, ref: SessionRef, ended?: SessionHeader): Promise<void> {
   const { store, clock } = ctx
   for (;;) {
-    const h = await recheck(ctx, ref)
+    // totals of an ended session change only by corrections of unknown calls: without one there is nothing to look at
+    const h = ended && unknown(subtreeBooks(ended)).calls === 0 ? ended : await recheck(ctx, ref)
     const books = subtreeBooks(h)
-    // totals of an ended session change only by corrections of unknown calls: without one there is nothing to compare
     const mayChange = unknown(books).calls > 0
     if (h.parentId === null) {
       await finishRun(ctx, h)

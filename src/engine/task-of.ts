@@ -13,16 +13,16 @@ export interface Task {
  * stored once, where it was written. Undefined: a session without a model, or the text is gone.
  */
 export async function taskOf(
-  store: Pick<Store, 'getInput' | 'getResponse'>,
+  store: Pick<Store, 'getInput' | 'getTask' | 'getResponse'>,
   run: Run,
   header: SessionHeader,
 ): Promise<Task | undefined> {
   if (header.agent === null) return undefined
   if (header.via.turn === null) {
     // a list's tasks and the root's first task stand in the input of round 1; later inputs stand in the log
+    if (run.tasks !== null) return store.getTask(run, 1, FIRST_INPUT_REF, header.via.index)
     const input = await store.getInput(run, 1, FIRST_INPUT_REF)
-    if (!input) return undefined
-    return 'input' in input ? { task: input.input } : input.tasks[header.via.index]
+    return input && 'input' in input ? { task: input.input } : undefined
   }
   const answer = await store.getResponse({ ...run, sessionId: header.parentId! }, header.via.turn)
   return delegatedTask(answer?.message?.toolCalls[header.via.index]?.arguments)

@@ -7,7 +7,8 @@ import { SubledgerError } from '../domain/errors.ts'
  * @throws SubledgerError forbidden
  */
 export function guardLocal(request: Request): void {
-  const host = request.headers.get('host') ?? ''
+  // a request that never was on a network has no Host, but it has an address
+  const host = request.headers.get('host') ?? new URL(request.url).host
   if (!isLocalHost(host)) {
     throw new SubledgerError('forbidden', 'This API answers to 127.0.0.1 and localhost only: the Host is another one.')
   }

@@ -6,7 +6,7 @@ import type { SessionHeader } from '../domain/session.ts'
 import { addInput } from '../engine/add-input.ts'
 import { cancelRun } from '../engine/cancel-run.ts'
 import { startRun } from '../engine/start-run.ts'
-import { type ApiContext, type Route, runRef, unknownRun } from './api.ts'
+import { type ApiContext, findRun, type Route, runRef } from './api.ts'
 import { readJson, readNothing } from './body.ts'
 import { sumCalls } from './calls.ts'
 import { cursorScope, decodeCursor, encodeCursor } from './cursor.ts'
@@ -94,11 +94,10 @@ function accepted(c: Context, run: RunView): Response {
   return c.json(run, 202)
 }
 
-/** RUN and all headers: one query. */
+/** RUN and all headers: one query. Only a run that it does not see is looked for once more, consistently. */
 async function readTree(ctx: ApiContext, ref: RunRef): Promise<{ run: Run; headers: readonly SessionHeader[] }> {
   const { run, headers } = await ctx.store.getRunWithSessions(ref)
-  if (!run) throw unknownRun(ref.runId)
-  return { run, headers }
+  return { run: run ?? (await findRun(ctx, ref)), headers }
 }
 
 /** While a run goes on, this takes one read beside the tree's (its input), or none for a list of tasks. */

@@ -17,9 +17,10 @@ const aString = {
 }
 const text = z.string(aString).check(filled, wellFormed)
 const name = text.check(z.maxLength(MAX_NAME, { error: `must have at most ${MAX_NAME} characters` }))
-const tagText = z.string(aString).check(
-  wellFormed,
-  z.refine((t) => byteLength(t) <= MAX_TAG_BYTES, { error: `must have at most ${MAX_TAG_BYTES} bytes` }),
+const tagText = z.string(aString).check(wellFormed)
+const shortTags = z.refine<{ [name: string]: string }>(
+  (tags) => Object.entries(tags).every(([k, v]) => byteLength(k) + byteLength(v) <= MAX_TAG_BYTES),
+  { error: `has a tag of more than ${MAX_TAG_BYTES} bytes (name and value together)` },
 )
 
 const task = z.strictObject(
@@ -49,9 +50,10 @@ export const createRunBody = z
           .check(z.minimum(1, { error: concurrency }), z.maximum(HIGHEST_MAX_CONCURRENCY, { error: concurrency })),
       ),
       tags: z.optional(
-        z
-          .record(tagText.check(filled), tagText, { error: 'must be an object of strings' })
-          .check(z.refine((t) => Object.keys(t).length <= MAX_TAGS, { error: `must hold at most ${MAX_TAGS} tags` })),
+        z.record(tagText.check(filled), tagText, { error: 'must be an object of strings' }).check(
+          z.refine((t) => Object.keys(t).length <= MAX_TAGS, { error: `must hold at most ${MAX_TAGS} tags` }),
+          shortTags,
+        ),
       ),
     },
     { error: 'must be a JSON object' },

@@ -95,7 +95,7 @@ const WORDS = /^\{words:([\w.-]+)\}$/
 function filler(messages: readonly Message[], i: number, n: number): Filler {
   const words = (prefix: string) => {
     const found = messages.flatMap((m) =>
-      m.role === 'tool' ? m.content.split(/[^\w.-]+/).filter((w) => w.startsWith(prefix) && w !== prefix) : [],
+      m.role === 'tool' ? m.content.split(/[^\w-]+/).filter((w) => w.startsWith(prefix) && w !== prefix) : [],
     )
     return [...new Set(found)]
   }

@@ -1,5 +1,6 @@
 /** Bodies that stand beside RUN, in parts: the frozen team definition and the inputs of rounds. Written once. */
-import type { RunInput, RunRef } from '../domain/run.ts'
+import { GROUP_SIZE } from '../domain/limits.ts'
+import type { RunInput, RunRef, TaskInput } from '../domain/run.ts'
 import type { TeamDefinition } from '../domain/team.ts'
 import type { Store } from '../ports.ts'
 import { joinParts, partBytes, splitBody } from './bodies.ts'
@@ -9,7 +10,7 @@ import { putNew } from './statements.ts'
 import { A } from './table.ts'
 import type { TableClient } from './table-client.ts'
 
-type RunBodies = Pick<Store, 'putDefinition' | 'getDefinition' | 'putInput' | 'getInput'>
+type RunBodies = Pick<Store, 'putDefinition' | 'getDefinition' | 'putInput' | 'getInput' | 'getTask' | 'getTasks'>
 
 export function runBodies(table: TableClient): RunBodies {
   /**
@@ -57,18 +58,49 @@ export function runBodies(table: TableClient): RunBodies {
       return value as unknown as TeamDefinition
     },
 
-    putInput: (ref: RunRef, round: number, inputRef: string, input: RunInput) =>
-      put(JSON.stringify(input), (part) => inputKey(ref, round, inputRef, part)),
+    /** A list of tasks is stored in chunks, so that a worker reads no more than the chunk in which its own task stands. */
+    async putInput(ref: RunRef, round: number, inputRef: string, input: RunInput): Promise<void> {
+      const write = (value: unknown, name: string) =>
+        put(JSON.stringify(value), (part) => inputKey(ref, round, name, part))
+      if ('input' in input) return write(input, inputRef)
+      const chunks = Math.ceil(input.tasks.length / GROUP_SIZE)
+      for (let c = 0; c < chunks; c++)
+        await write(input.tasks.slice(c * GROUP_SIZE, (c + 1) * GROUP_SIZE), chunkRef(inputRef, c))
+      // last, so that whoever finds it finds its chunks
+      await write({ chunks }, inputRef)
+    },
 
     async getInput(ref: RunRef, round: number, inputRef: string): Promise<RunInput | undefined> {
       const value = await get((part) => inputKey(ref, round, inputRef, part))
       if (value === undefined) return undefined
-      if (!isObject(value) || !(typeof value.input === 'string' || Array.isArray(value.tasks)))
+      if (isObject(value) && typeof value.input === 'string') return { input: value.input }
+      if (!isObject(value) || typeof value.chunks !== 'number')
         throw new BadItemError(`input ${inputRef} of round ${round}: it has neither input nor tasks`)
-      return value as unknown as RunInput
+      const chunks = await Promise.all(
+        Array.from({ length: value.chunks }, (_, c) => readChunk(ref, round, inputRef, c)),
+      )
+      return { tasks: chunks.flat() }
     },
+
+    async getTask(ref: RunRef, round: number, inputRef: string, index: number): Promise<TaskInput | undefined> {
+      const chunk = await readChunk(ref, round, inputRef, Math.floor(index / GROUP_SIZE))
+      return chunk[index % GROUP_SIZE]
+    },
+
+    getTasks: (ref: RunRef, round: number, inputRef: string, first: number): Promise<readonly TaskInput[]> =>
+      readChunk(ref, round, inputRef, Math.floor(first / GROUP_SIZE)),
+  }
+
+  async function readChunk(ref: RunRef, round: number, inputRef: string, chunk: number): Promise<readonly TaskInput[]> {
+    const name = chunkRef(inputRef, chunk)
+    const value = await get((part) => inputKey(ref, round, name, part))
+    if (!Array.isArray(value)) throw new BadItemError(`input ${name} of round ${round}: there are no tasks`)
+    return value as readonly TaskInput[]
   }
 }
+
+/** Name of a chunk of a list of tasks. */
+const chunkRef = (inputRef: string, chunk: number): string => `${inputRef}-${String(chunk).padStart(3, '0')}`
 
 const isObject = (value: unknown): value is { readonly [name: string]: unknown } =>
   typeof value === 'object' && value !== null && !Array.isArray(value)

@@ -17,19 +17,25 @@ type SessionWrites = Pick<
 /** I drive it: nobody has claimed it since. */
 const MINE = all('#status = :running', '#attempt = :mine')
 
-const WAITS_FOR_NOTHING = all(
-  'attribute_not_exists(#waitingOn)',
-  'attribute_not_exists(#waitAll) OR attribute_not_exists(#pending)',
-  'attribute_not_exists(#asks)',
-)
+/** The ways in which nobody drives a session. A wait for all is over when nothing is pending, however it is written. */
+const WAYS = [
+  ['#status = :queued'],
+  ['#status = :running', '#lease < :now'],
+  ['#status = :waiting', '#wakeAt < :now'],
+  ...['#waitAll', '#pending'].map((absent) => [
+    '#status = :waiting',
+    'attribute_not_exists(#waitingOn)',
+    `attribute_not_exists(${absent})`,
+    'attribute_not_exists(#asks)',
+  ]),
+]
 /**
- * Nobody drives it. A wait that has a time ends by time whatever it waits for, not only an approval: protocol.md asks for
- * the time beside `asks` alone, which would leave a wait for children with a time-out to the children.
+ * Somebody may claim it who read it as it is. A wait that has a time ends by time whatever it waits for, not only an
+ * approval: protocol.md asks for the time beside `asks` alone, which would leave a wait for children with a time-out to
+ * the children. Written out way by way, without parentheses: the embedded emulator needs 150 ms to read them nested, and
+ * 0.2 ms to read this.
  */
-const CLAIMABLE =
-  '#status = :queued' +
-  ' OR (#status = :running AND #lease < :now)' +
-  ` OR (#status = :waiting AND ((${WAITS_FOR_NOTHING}) OR #wakeAt < :now))`
+const CLAIMABLE = WAYS.map((way) => all('#attempt = :seen', ...way)).join(' OR ')
 
 export function sessionWrites(table: TableClient): SessionWrites {
   const update = (
@@ -47,7 +53,7 @@ export function sessionWrites(table: TableClient): SessionWrites {
     claim: (ref: SessionRef, claim: Claim): Promise<Written<SessionHeader>> =>
       update(
         ref,
-        all('#attempt = :seen', CLAIMABLE),
+        CLAIMABLE,
         {
           set: [
             '#status = :running',

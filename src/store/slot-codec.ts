@@ -176,7 +176,7 @@ export function decodeToolResult(
   const r = new ItemReader(item, A, where)
   const content = parse(body, where)
   if (typeof content !== 'string') throw new BadItemError(`${where}: its body is no text`)
-  return { ...place, content, ...(r.flag('isError') && { isError: true }), at: r.whole('at') }
+  return { n: place.n, index: place.index, content, ...(r.flag('isError') && { isError: true }), at: r.whole('at') }
 }
 
 function parse(body: string | undefined, where: string): unknown {

@@ -20,26 +20,18 @@ const MINUTE = 60_000
 describe('the sweep', () => {
   let clock: VirtualClock
   let engine: TestEngine
-  /** events that the test takes out of the world */
-  let lose: (sessionId: string) => boolean
   beforeEach(() => {
     clock = createVirtualClock()
     engine = testEngine({ table: memoryTable(), teams: [team], clock })
-    lose = () => false
-    const { invoke } = engine.ctx.invoker
-    engine = {
-      ...engine,
-      ctx: { ...engine.ctx, invoker: { invoke: async (ref) => (lose(ref.sessionId) ? undefined : invoke(ref)) } },
-    }
   })
   const start = () => startRun(engine.ctx, { tenant: 'local', team: 't', input: 'go' })
   const deadline = () => ({ deadlineAt: clock.now() + MINUTE })
   const status = async (run: { tenant: string; runId: string }) => (await engine.ctx.store.getRun(run))!.status
 
   test('finds a lost event within three minutes, and leaves the run alone before that', async () => {
-    lose = () => true
+    engine.lose = () => true
     const run = await start()
-    lose = () => false
+    engine.lose = () => false
     await clock.advance(MINUTE)
     expect(await sweep(engine.ctx, deadline())).toMatchObject({ runs: 0 })
     await clock.advance(MINUTE + 1)
@@ -49,7 +41,7 @@ describe('the sweep', () => {
   })
 
   test('makes the root of a run whose starter died right after the run was put', async () => {
-    lose = () => true
+    engine.lose = () => true
     const run = await start()
     const table = memoryTable()
     const half = testEngine({ table, teams: [team], clock })
@@ -84,10 +76,10 @@ describe('the sweep', () => {
   test('wakes a parent whose last child settled and died before the wake', async () => {
     const run = await start()
     const rootId = rootSessionId(run.runId)
-    lose = (id) => id === rootId
+    engine.lose = (id) => id === rootId
     await clock.advance(1_000)
     expect(await engine.ctx.store.getHeader({ ...run, sessionId: rootId })).toMatchObject({ status: 'waiting' })
-    lose = () => false
+    engine.lose = () => false
     expect(await sweepRun(engine.ctx, run)).toMatchObject({ invoked: 1 })
     await clock.advance(1_000)
     expect(await status(run)).toBe('completed')
@@ -141,9 +133,9 @@ describe('the sweep', () => {
   })
 
   test('one run that cannot be looked at does not keep the others waiting', async () => {
-    lose = () => true
+    engine.lose = () => true
     const [broken, good] = [await start(), await start()]
-    lose = () => false
+    engine.lose = () => false
     const { listHeaders } = engine.ctx.store
     ;(engine.ctx.store as { listHeaders: typeof listHeaders }).listHeaders = async (ref, options) => {
       if (ref.runId === broken.runId) throw new Error('damaged')

@@ -12,7 +12,7 @@ async function loadedBy(definition: object | null): Promise<string[]> {
     const loaded = new Set()
     registerHooks({
       resolve(specifier, context, next) {
-        if (specifier.startsWith('@ai-sdk/')) loaded.add(specifier)
+        if (specifier.startsWith('@ai-sdk/')) loaded.add(specifier.split('/').slice(0, 2).join('/'))
         return next(specifier, context)
       },
     })
@@ -26,23 +26,25 @@ async function loadedBy(definition: object | null): Promise<string[]> {
       const messages = [{ role: 'user', content: 'hi' }]
       await model.call({ definition, system: '', messages, tools: [], signal: new AbortController().signal, call })
     }
-    console.log(JSON.stringify([...loaded].filter((name) => !/provider(-utils)?$/.test(name))))`
+    console.log(JSON.stringify([...loaded].sort()))`
   const args = ['--input-type=module', '-e', code]
   const { stdout } = await promisify(execFile)(process.execPath, args, { cwd: root })
   return JSON.parse(stdout) as string[]
 }
 
+/** What every package of a provider needs. */
+const BASE = ['@ai-sdk/provider', '@ai-sdk/provider-utils']
 const model = { provider: 'x', model: 'm' }
 it.each([
   ['importing the model layer', null, []],
   ['a scripted model', { ...model, api: 'scripted', options: { steps: [{ text: 'hi' }] } }, []],
-  ['an OpenAI model', { ...model, api: 'openai_chatcompletions' }, ['@ai-sdk/openai']],
+  ['an OpenAI model', { ...model, api: 'openai_chatcompletions' }, ['@ai-sdk/openai', ...BASE]],
   [
     'a compatible endpoint',
     { ...model, api: 'openai_chatcompletions', baseUrl: 'http://127.0.0.1:9/v1' },
-    ['@ai-sdk/openai-compatible'],
+    ['@ai-sdk/openai-compatible', ...BASE],
   ],
-  ['an Anthropic model', { ...model, api: 'anthropic' }, ['@ai-sdk/anthropic']],
+  ['an Anthropic model', { ...model, api: 'anthropic' }, ['@ai-sdk/anthropic', ...BASE]],
 ])('%s loads the packages it needs and no other', async (_, definition, packages) => {
   expect(await loadedBy(definition)).toEqual(packages)
 })

@@ -36,6 +36,9 @@ async function play(api: ModelApi, replies: readonly Reply[]): Promise<ModelResu
   const results: ModelResult[] = []
   for (const _ of replies)
     results.push(await model.call(request(definition(api, { baseUrl: baseUrl(server) }), { tools: [listFiles] })))
+  const booked = results.map((r) => ({ input: r.usage.inputTokens, output: r.usage.outputTokens }))
+  const charged = server.bill.slice(-replies.length)
+  if (replies.every((r) => r.charged)) expect(booked).toEqual(charged)
   for (const r of results) expect(r).toMatchObject({ usageSource: 'reported', message: { role: 'assistant' } })
   return results
 }
@@ -57,6 +60,7 @@ function expectAnthropic(results: readonly ModelResult[]): void {
 }
 
 describe('streams with the figures of the recordings', () => {
+  const chargeOf = (u: TokenUsage) => ({ input: u.inputTokens, output: u.outputTokens })
   const usageOf = (u: TokenUsage) => ({
     prompt_tokens: u.inputTokens,
     completion_tokens: u.outputTokens,
@@ -73,7 +77,10 @@ describe('streams with the figures of the recordings', () => {
       { text: ['It is ', 'mild there.'] },
       { text: ['As I ', 'said.'] },
     ]
-    const replies = said.map((s, i) => ({ chunks: events(chatEvents(s, usageOf(OPENAI[i]!))) }))
+    const replies = said.map((s, i) => ({
+      chunks: events(chatEvents(s, usageOf(OPENAI[i]!))),
+      charged: chargeOf(OPENAI[i]!),
+    }))
     const results = await play('openai_chatcompletions', replies)
     expectOpenai(results)
     expect(results[0]!.message!.toolCalls[0]!.arguments).toBe(args.join(''))
@@ -93,7 +100,8 @@ describe('streams with the figures of the recordings', () => {
     ]
     const replies = said.map((s, i) => {
       const u = ANTHROPIC[i]!
-      return { chunks: events(anthropicEvents(s, opening(u), { ...opening(u), output_tokens: u.outputTokens })) }
+      const closing = { ...opening(u), output_tokens: u.outputTokens }
+      return { chunks: events(anthropicEvents(s, opening(u), closing)), charged: chargeOf(u) }
     })
     expectAnthropic(await play('anthropic', replies))
   })

@@ -37,6 +37,7 @@ beforeAll(async () => {
   offline = await startOffline({
     SUBLEDGER_TEAMS: path.resolve('test/offline/teams'),
     SUBLEDGER_LEASE_SECONDS: '3',
+    SUBLEDGER_EVENT_AGE_SECONDS: '4',
     SUBLEDGER_SWEEP_SECONDS: '0.5',
     SUBLEDGER_RETRY_SECONDS: '0.2,0.4',
     SUBLEDGER_WORKER_TIMEOUT_SECONDS: '20',

@@ -58,9 +58,15 @@ describe('functions', () => {
     })
   })
 
-  test('the age that the sweep counts on is the age that Lambda keeps', () => {
+  test('every function has the settings that it shares with the others', () => {
     for (const name of FUNCTIONS)
-      expect(lambda(name).Properties.Environment.Variables.SUBLEDGER_EVENT_AGE_SECONDS).toBe('600')
+      expect(lambda(name).Properties.Environment.Variables).toMatchObject({
+        SUBLEDGER_TABLE: template.Resources.Table!.Properties.TableName,
+        SUBLEDGER_TENANT: 'default',
+        SUBLEDGER_WORKER: lambda('worker').Properties.FunctionName,
+        SUBLEDGER_LEASE_SECONDS: '90',
+        SUBLEDGER_EVENT_AGE_SECONDS: '120',
+      })
   })
 
   test('a start is not tried again: it might have half succeeded', () => {

@@ -14,7 +14,12 @@ import type { Item } from '../../src/store/table-client.ts'
 export type Change =
   | { readonly kind: 'run'; readonly before: Run | undefined; readonly after: Run }
   | { readonly kind: 'header'; readonly before: SessionHeader | undefined; readonly after: SessionHeader }
-  | { readonly kind: 'request'; readonly s: string; readonly before: RequestSlot | undefined; readonly after: RequestSlot }
+  | {
+      readonly kind: 'request'
+      readonly s: string
+      readonly before: RequestSlot | undefined
+      readonly after: RequestSlot
+    }
   | {
       readonly kind: 'response'
       readonly s: string

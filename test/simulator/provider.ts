@@ -115,9 +115,13 @@ export class Provider {
     }
     if (trouble === 'failed') return { result: failed(random.pick(FAILURES), usage, 'reported'), ms: quick }
     if (trouble === 'broken') {
-      return { result: failed(random.pick(['incomplete', 'network'] as const), part(usage, random), 'partial'), ms: quick }
+      return {
+        result: failed(random.pick(['incomplete', 'network'] as const), part(usage, random), 'partial'),
+        ms: quick,
+      }
     }
-    const ms = trouble === 'slow' ? random.between(30_000, 300_000) : trouble === 'hangs' ? Number.POSITIVE_INFINITY : quick
+    const ms =
+      trouble === 'slow' ? random.between(30_000, 300_000) : trouble === 'hangs' ? Number.POSITIVE_INFINITY : quick
     const { message, finishReason } = answerOf(this.#world.options.seed, request)
     const result = {
       message,
@@ -138,7 +142,12 @@ export class Provider {
       if (Number.isFinite(ms)) world.scheduler.after(Math.ceil(ms), resolve)
     })
     await over
-    await world.port(inv, 'answer', () => 'the answer of the model', () => undefined)
+    await world.port(
+      inv,
+      'answer',
+      () => 'the answer of the model',
+      () => undefined,
+    )
   }
 
   #close(bill: Bill, usage: TokenUsage, outcome: 'answered' | 'failed', definition: ModelDefinition): void {
@@ -214,4 +223,3 @@ function costOf(u: TokenUsage, price: PricePerMillion | undefined): bigint | nul
   }
   return sum
 }
-

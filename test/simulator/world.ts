@@ -2,13 +2,14 @@
  * The world of one seed: a table, Lambda, a provider, time. The engine and the store are the real ones; every call of
  * theirs to a port stops here, becomes an entry of the scheduler, and is answered when its time comes, or never.
  */
-import type { EngineContext } from '../../src/engine/context.ts'
+
 import type { SessionRef } from '../../src/domain/run.ts'
 import type { TeamDefinition } from '../../src/domain/team.ts'
+import type { EngineContext } from '../../src/engine/context.ts'
 import type { Clock, Logger, Teams } from '../../src/ports.ts'
 import { type MemoryTable, memoryTable } from '../../src/store/memory-table.ts'
-import type { Item } from '../../src/store/table-client.ts'
 import { createStore } from '../../src/store/store.ts'
+import type { Item } from '../../src/store/table-client.ts'
 import { Invariants } from './invariants.ts'
 import { Lambda } from './lambda.ts'
 import { Mirror } from './mirror.ts'
@@ -242,7 +243,8 @@ export class World {
     const { inv } = call
     if (!inv.calls.has(call)) return
     if (inv.frozenUntil > this.now) return this.#later(call, inv.frozenUntil - this.now)
-    const fault = inv.state === 'running' ? (this.options.plan?.(this, call) ?? this.weather.onCall(call.kind)) : undefined
+    const fault =
+      inv.state === 'running' ? (this.options.plan?.(this, call) ?? this.weather.onCall(call.kind)) : undefined
     if (inv.frozenUntil > this.now) return this.#later(call, inv.frozenUntil - this.now)
     if (!inv.calls.has(call)) return
     if (fault) inv.hurtAt = Math.max(inv.hurtAt ?? 0, this.now)

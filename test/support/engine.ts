@@ -22,6 +22,8 @@ export interface TestEngine {
   readonly complaints: string[]
   /** every event that was sent, in order */
   readonly events: SessionRef[]
+  /** events for which it says true vanish without a trace */
+  lose: (sessionId: string) => boolean
 }
 
 export interface TestEngineOptions {
@@ -56,7 +58,7 @@ export function testEngine(options: TestEngineOptions): TestEngine {
     invoker: {
       invoke: async (ref) => {
         events.push(ref)
-        await invoker.invoke(ref)
+        if (!engine.lose(ref.sessionId)) await invoker.invoke(ref)
       },
     },
     clock,
@@ -64,7 +66,8 @@ export function testEngine(options: TestEngineOptions): TestEngine {
     log,
     settings: { leaseMs: options.leaseMs ?? 90_000, eventAgeMs: 120_000 },
   }
-  return { ctx, scripted, invoker, complaints, events }
+  const engine: TestEngine = { ctx, scripted, invoker, complaints, events, lose: () => false }
+  return engine
 }
 
 export const fixedTeams = (teams: readonly TeamDefinition[]): Teams => ({

@@ -33,8 +33,7 @@ function reading<T>(
   }
 }
 
-const sessionsOf = (client: Client, runId: string) =>
-  client.all<SessionView>(`${runPath(runId)}/sessions`, 'sessions')
+const sessionsOf = (client: Client, runId: string) => client.all<SessionView>(`${runPath(runId)}/sessions`, 'sessions')
 
 export const get = reading(
   'get RUN [--json]',

@@ -204,7 +204,7 @@ export function logContract(open: () => Promise<TestTable>): void {
       expect(await at.store.putResponse(ref, response, DRIVER)).toBe('written')
       expect(await at.store.putToolResult(ref, result, DRIVER)).toBe('written')
       const log = await at.store.readLog(ref)
-      expect((log.requests.get(0)?.messages[0] as { content: string }).content === content).toBe(true)
+      expect(log.requests.get(0)?.messages[0]?.content === content).toBe(true)
       expect(log.responses.get(0)?.message?.content === content).toBe(true)
       expect(log.results.get('0#0')?.content === content).toBe(true)
       expect((await at.store.getResponse(ref, 0))?.message?.content === content).toBe(true)

@@ -1,0 +1,116 @@
+/**
+ * What a fan-out costs in the table: requests and capacity units in all and for each worker, beside the bounds of
+ * docs/protocol.md, section 6. `npm run bench`, or `npm run bench -- --json` for a line of JSON for each size.
+ */
+import { fileURLToPath } from 'node:url'
+import { parseArgs } from 'node:util'
+import { createClient } from '../src/cli/client.ts'
+import { waitForEnd } from '../src/cli/follow.ts'
+import type { Io } from '../src/cli/io.ts'
+import { table } from '../src/cli/text.ts'
+import type { RunView } from '../src/http/views/run.ts'
+import { type Embedded, startEmbedded } from '../src/local/embedded.ts'
+import type { Meter } from '../src/store/metered-table.ts'
+
+const TURNS = 3
+/**
+ * Workers, and the write units of each with its parent's share: header 1, claim with the first intent 1, one for each
+ * answer, finish 1, settlement 1, and what the parent writes divided by their number.
+ */
+const SIZES = [
+  { agent: 'root10', workers: 10, bound: 7.7 },
+  { agent: 'root100', workers: 100, bound: 7.1 },
+] as const
+/** A leaf alone, without its parent's share: T + 4. */
+const LEAF_BOUND = TURNS + 4
+/** RUN once a claim, the own header once a call. */
+const READ_BOUND = 1 + TURNS
+
+interface Result {
+  readonly workers: number
+  readonly turns: number
+  readonly calls: number
+  readonly requests: number
+  readonly meter: Meter
+  readonly writeUnitsPerWorker: number
+  readonly writeUnitsBound: number
+  readonly readUnitsPerWorker: number
+  readonly readUnitsBound: number
+  readonly cpuMs: number
+}
+
+const io: Pick<Io, 'interrupted' | 'sleep'> = {
+  interrupted: new AbortController().signal,
+  sleep: (ms) => new Promise((resolve) => setTimeout(resolve, ms)),
+}
+
+async function measure(embedded: Embedded, size: (typeof SIZES)[number]): Promise<Result> {
+  embedded.meter.reset()
+  const cpu = process.cpuUsage()
+  const client = createClient(embedded.fetch, { baseUrl: 'http://localhost' })
+  const started = await client.post<RunView>('/v1/runs', { team: 'fan-out', agent: size.agent, input: 'go' })
+  // no looks while it runs: they would be counted
+  await embedded.invoker.drain()
+  const meter = embedded.meter.snapshot()
+  const { user, system } = process.cpuUsage(cpu)
+  const run = await waitForEnd(io as Io, client, started.runId)
+  if (run?.status !== 'completed' || run.sessions?.total !== size.workers + 1)
+    throw new Error(`the run with ${size.workers} workers did not complete: ${run?.status} ${run?.stopReason}`)
+  return {
+    workers: size.workers,
+    turns: TURNS,
+    calls: run.usage.calls,
+    requests: meter.gets + meter.puts + meter.updates + meter.queries,
+    meter,
+    writeUnitsPerWorker: meter.writeUnits / size.workers,
+    writeUnitsBound: size.bound,
+    readUnitsPerWorker: meter.readUnits / size.workers,
+    readUnitsBound: READ_BOUND,
+    cpuMs: Math.round((user + system) / 1000),
+  }
+}
+
+function print(results: readonly Result[]): void {
+  const number = (n: number) => n.toLocaleString('en-US', { maximumFractionDigits: 1 })
+  const rows: [string, (r: Result) => number][] = [
+    ['model calls', (r) => r.calls],
+    ['requests to the table', (r) => r.requests],
+    ['  gets', (r) => r.meter.gets],
+    ['  queries', (r) => r.meter.queries],
+    ['  puts', (r) => r.meter.puts],
+    ['  updates', (r) => r.meter.updates],
+    ['  of the writes refused', (r) => r.meter.refused],
+    ['read units', (r) => r.meter.readUnits],
+    ['write units', (r) => r.meter.writeUnits],
+    ['write units of the indexes', (r) => r.meter.indexUnits],
+    ['bytes written', (r) => r.meter.bytesWritten],
+    ['CPU, ms (all in one process)', (r) => r.cpuMs],
+    ['write units for each worker', (r) => r.writeUnitsPerWorker],
+    ['  bound, with the parent’s share', (r) => r.writeUnitsBound],
+    ['  bound of a leaf alone (T + 4)', () => LEAF_BOUND],
+    ['read units for each worker', (r) => r.readUnitsPerWorker],
+    ['  bound of a leaf alone (T + 1)', (r) => r.readUnitsBound],
+  ]
+  const header = [`1 root and N workers of ${TURNS} turns`, ...results.map((r) => `N = ${r.workers}`)]
+  const lines = table(
+    [header, ...rows.map(([what, of]) => [what, ...results.map((r) => number(of(r)))])],
+    results.map((_, i) => i + 1),
+  )
+  for (const line of lines) console.log(line)
+}
+
+const { values } = parseArgs({ options: { json: { type: 'boolean' } } })
+const embedded = await startEmbedded({
+  dataDir: null,
+  teamsDir: fileURLToPath(new URL('teams', import.meta.url)),
+  env: {},
+  work: false,
+})
+try {
+  const results: Result[] = []
+  for (const size of SIZES) results.push(await measure(embedded, size))
+  if (values.json) for (const result of results) console.log(JSON.stringify(result))
+  else print(results)
+} finally {
+  await embedded.stop()
+}

@@ -1,0 +1,49 @@
+import type { AddressInfo } from 'node:net'
+import { createAdaptorServer } from '@hono/node-server'
+import { type Embedded, type EmbeddedOptions, startEmbedded } from './local/embedded.ts'
+
+export interface LocalOptions extends Omit<EmbeddedOptions, 'work' | 'env'> {
+  /** 0: any free one */
+  readonly port: number
+  readonly env?: EmbeddedOptions['env']
+}
+
+export interface Local extends Omit<Embedded, 'fetch'> {
+  /** `http://127.0.0.1:port` */
+  readonly url: string
+}
+
+/**
+ * The whole product on this machine: API, workers and sweep in one process, on loopback only.
+ * @throws DataInUseError when another process works on the same data
+ * @throws Error when the port is taken
+ */
+export async function startLocal(options: LocalOptions): Promise<Local> {
+  const { port, env = process.env, ...rest } = options
+  const { fetch, ...embedded } = await startEmbedded({ ...rest, env, work: true })
+  try {
+    const server = createAdaptorServer({ fetch })
+    await new Promise<void>((resolve, reject) => {
+      server.once('error', reject)
+      server.listen(port, '127.0.0.1', resolve)
+    })
+    const url = `http://127.0.0.1:${(server.address() as AddressInfo).port}`
+    return {
+      ...embedded,
+      url,
+      async stop() {
+        await new Promise<void>((resolve) => {
+          server.close(() => resolve())
+          // what is being answered may take no longer than the workers' own grace
+          if ('closeIdleConnections' in server) server.closeIdleConnections()
+          setTimeout(() => 'closeAllConnections' in server && server.closeAllConnections(), 1_000).unref()
+        })
+        await embedded.stop()
+      },
+    }
+  } catch (e) {
+    await embedded.stop()
+    const taken = (e as NodeJS.ErrnoException).code === 'EADDRINUSE'
+    throw taken ? new Error(`port ${port} of 127.0.0.1 is taken: choose another one`, { cause: e }) : e
+  }
+}

@@ -1,0 +1,133 @@
+/** The whole product in one process: emulator, store, workers, sweep and API. Another composition of the same ports. */
+import { readConfig, seconds } from '../config.ts'
+import type { EngineContext } from '../engine/context.ts'
+import { runSession } from '../engine/run-session.ts'
+import { sweep, sweepRun } from '../engine/sweep.ts'
+import { createApp } from '../http/app.ts'
+import { guardLocal } from '../http/local-guard.ts'
+import { createLocalInvoker, type LocalInvoker } from '../invoke/local-invoker.ts'
+import { createModel } from '../model/model.ts'
+import { checkScript } from '../model/parse-script.ts'
+import { createScriptedModel, type ScriptedModel } from '../model/scripted.ts'
+import type { Logger } from '../ports.ts'
+import { createTable } from '../store/create-table.ts'
+import { dynamoClient, dynamoTable } from '../store/dynamo-table.ts'
+import { type MeteredTable, meteredTable } from '../store/metered-table.ts'
+import { createStore } from '../store/store.ts'
+import { systemClock, systemIds } from '../system.ts'
+import { createFolderTeams } from '../team/folder-teams.ts'
+import { startEmulator } from './emulator.ts'
+
+export interface EmbeddedOptions {
+  /** where the books are kept; null: in memory */
+  readonly dataDir: string | null
+  readonly teamsDir: string
+  /** providers' keys and settings come from here */
+  readonly env: { readonly [name: string]: string | undefined }
+  /** whether to sweep, so that unfinished runs found in the data go on */
+  readonly work: boolean
+  readonly leaseSeconds?: number
+  readonly sweepSeconds?: number
+  readonly log?: Logger
+}
+
+export interface Embedded {
+  readonly ctx: EngineContext
+  /** the API, without a network */
+  readonly fetch: (request: Request) => Promise<Response>
+  /** where a second client finds the same books */
+  readonly dynamodb: { readonly endpoint: string; readonly table: string }
+  readonly meter: Pick<MeteredTable, 'snapshot' | 'reset'>
+  readonly invoker: Pick<LocalInvoker, 'counts' | 'drain'>
+  /** keeps the bill of scripted models */
+  readonly scripted: ScriptedModel
+  stop(): Promise<void>
+}
+
+const TABLE = 'subledger'
+const TENANT = 'local'
+const SWEEP_SECONDS = 5
+/** A worker's time, as on Lambda. */
+const WORKER_TIMEOUT_MS = 900_000
+/** Lambda waits a minute or two before it delivers a failed event again; nobody waits so long at a terminal. */
+const RETRY_DELAYS_MS = [1_000, 5_000]
+/** Events in this process are lost only with it, so a queued session without one is soon looked at. */
+const EVENT_AGE_MS = 15_000
+/** Workers of all runs at once. */
+const CONCURRENCY = 200
+/** How long running workers may take to end when the process is stopped; a lease over brings back what is cut off. */
+const GRACE_MS = 2_000
+
+/** @throws DataInUseError when another process works on the same data */
+export async function startEmbedded(options: EmbeddedOptions): Promise<Embedded> {
+  const { env, log = errorsOnly } = options
+  const leaseSeconds = options.leaseSeconds ?? seconds(env, 'SUBLEDGER_LEASE_SECONDS', 90)
+  const sweepSeconds = options.sweepSeconds ?? seconds(env, 'SUBLEDGER_SWEEP_SECONDS', SWEEP_SECONDS)
+  const { billFile } = readConfig({ ...env, SUBLEDGER_TABLE: TABLE })
+  const emulator = await startEmulator(options.dataDir)
+  const client = dynamoClient({ endpoint: emulator.endpoint })
+  await createTable(client, TABLE)
+  const meter = meteredTable(dynamoTable(client, TABLE))
+  const scripted = createScriptedModel({ clock: systemClock, billFile })
+  const invoker = createLocalInvoker({
+    clock: systemClock,
+    log,
+    worker: (ref, delivery) => runSession(ctx, ref, { deadlineAt: delivery.deadlineAt }),
+    onDeadLetter: async (ref) => void (await sweepRun(ctx, ref)),
+    settings: { timeoutMs: WORKER_TIMEOUT_MS, retryDelaysMs: RETRY_DELAYS_MS, concurrency: CONCURRENCY },
+  })
+  const ctx: EngineContext = {
+    store: createStore(meter),
+    teams: createFolderTeams(options.teamsDir, { checkScript, log }),
+    model: createModel({ env: (name) => env[name], scripted, now: systemClock.now }),
+    invoker,
+    clock: systemClock,
+    ids: systemIds,
+    log,
+    settings: { leaseMs: leaseSeconds * 1000, eventAgeMs: EVENT_AGE_MS },
+  }
+  const app = createApp(ctx, { tenantOf: () => TENANT, guard: guardLocal })
+  const sweeping = options.work ? sweepRegularly(ctx, sweepSeconds * 1000) : undefined
+  return {
+    ctx,
+    fetch: async (request) => app.fetch(request),
+    dynamodb: { endpoint: emulator.endpoint, table: TABLE },
+    meter,
+    invoker,
+    scripted,
+    async stop() {
+      await sweeping?.stop()
+      await invoker.close(GRACE_MS)
+      client.destroy()
+      await emulator.stop()
+    },
+  }
+}
+
+/** Sweeps at once, and again `everyMs` after each sweep's end. */
+function sweepRegularly(ctx: EngineContext, everyMs: number): { stop(): Promise<void> } {
+  const stopped = new AbortController()
+  const done = (async () => {
+    while (!stopped.signal.aborted) {
+      try {
+        await sweep(ctx, { deadlineAt: ctx.clock.now() + WORKER_TIMEOUT_MS })
+      } catch (fault) {
+        ctx.log.error('a sweep failed', { fault: String(fault) })
+      }
+      await ctx.clock.sleep(everyMs, stopped.signal)
+    }
+  })()
+  return {
+    stop() {
+      stopped.abort()
+      return done
+    },
+  }
+}
+
+/** Commands print results; of what happens inside only faults are told. */
+const errorsOnly: Logger = {
+  info: () => {},
+  warn: () => {},
+  error: (message, fields) => process.stderr.write(`${JSON.stringify({ message, ...fields })}\n`),
+}

@@ -1,0 +1,129 @@
+/** One seed, from its start to its rest. */
+import { addInput } from '../../src/engine/add-input.ts'
+import { cancelRun } from '../../src/engine/cancel-run.ts'
+import { startRun } from '../../src/engine/start-run.ts'
+import { isTerminal } from '../../src/domain/session.ts'
+import { randomFrom, randomOf, randomText } from './random.ts'
+import { type Scenario, scenarioOf } from './scenario.ts'
+import { settle } from './scheduler.ts'
+import { Weather } from './weather.ts'
+import { START, World, type WorldOptions } from './world.ts'
+
+export interface Outcome {
+  readonly scenario: Scenario
+  readonly world: World
+  /** the first broken invariant */
+  readonly broken: string | undefined
+}
+
+const USER_TIMEOUT_MS = 30_000
+const SWEEP_EVERY_MS = 60_000
+/** A run that is not at rest after so much virtual time, or so many steps, never will be. */
+const MOST_MS = 48 * 3_600_000
+const MOST_STEPS = 400_000
+
+export function worldOf(scenario: Scenario, options: { trace: boolean; plan?: WorldOptions['plan'] }): World {
+  const random = randomOf('world', scenario.seed)
+  return new World({
+    random,
+    weather: new Weather(scenario.weather, random),
+    team: scenario.team,
+    seed: scenario.seed,
+    leaseMs: scenario.leaseMs,
+    eventAgeMs: scenario.eventAgeMs,
+    workerTimeoutMs: scenario.workerTimeoutMs,
+    maxConcurrency: scenario.maxConcurrency,
+    ...options,
+  })
+}
+
+export async function runSeed(seed: number, options: { trace?: boolean } = {}): Promise<Outcome> {
+  const scenario = scenarioOf(seed, randomFrom(seed * 2654435761))
+  return runScenario(scenario, worldOf(scenario, { trace: options.trace ?? false }))
+}
+
+export async function runScenario(scenario: Scenario, world: World): Promise<Outcome> {
+  const ref = { tenant: 'local', runId: randomText(world.random, 26).toUpperCase() }
+  startUser(world, scenario, ref)
+  try {
+    await toRest(world, scenario)
+    if (world.broken === undefined) world.invariants.atRest()
+  } catch (fault) {
+    world.fail(`the simulator stops: ${fault instanceof Error ? fault.stack : fault}`)
+  }
+  return { scenario, world, broken: world.broken }
+}
+
+type Ref = { readonly tenant: string; readonly runId: string }
+
+/** What the user does: starts the run (again, if that failed), cancels it, sends further inputs, sweeps out of turn. */
+function startUser(world: World, scenario: Scenario, ref: Ref): void {
+  const { scheduler, weather } = world
+  const start = (tries: number) =>
+    world.start(
+      'start',
+      USER_TIMEOUT_MS,
+      (ctx) => {
+        const { input, tasks, maxConcurrency } = scenario
+        return startRun(ctx, { ...ref, team: scenario.team.name, input, tasks, maxConcurrency })
+      },
+      (inv) => {
+        if (inv.state === 'returned') return
+        weather.count('start crashed')
+        // whoever started it does not know whether it runs: mostly he asks again
+        const again = tries < 4 && (world.mirror.run === undefined || world.random.chance(0.6))
+        if (again) scheduler.after(world.random.between(50, 5_000), () => start(tries + 1))
+      },
+    )
+  start(0)
+  for (const at of scenario.cancelAt) scheduler.after(at, () => cancel(world, ref))
+  for (const at of scenario.sweepAt) {
+    scheduler.after(at, () => {
+      weather.count('sweep at a random time')
+      world.lambda.startSweep()
+    })
+  }
+}
+
+function cancel(world: World, ref: Ref): void {
+  world.weather.count('cancel')
+  world.start('cancel', USER_TIMEOUT_MS, (ctx) => cancelRun(ctx, ref))
+}
+
+function followUp(world: World, ref: Ref, twins: number): void {
+  world.weather.count('follow-up input')
+  if (twins > 1) world.weather.count('follow-up inputs at once')
+  for (let i = 0; i < twins; i++) {
+    world.start('input', USER_TIMEOUT_MS, (ctx) => addInput(ctx, ref, `further input ${world.now}/${i}`))
+  }
+}
+
+/** Lets everything happen that is going to happen. */
+async function toRest(world: World, scenario: Scenario): Promise<void> {
+  const { scheduler, mirror } = world
+  const sweeps = scenario.weather.mode !== 'nothing lost'
+  const inputs = [...scenario.followUps]
+  let tick = START + world.random.below(SWEEP_EVERY_MS)
+  let steps = 0
+  await settle()
+  while (world.broken === undefined) {
+    const next = scheduler.peek()
+    const due = sweeps ? mirror.run?.dueAt : undefined
+    if (mirror.run && isTerminal(mirror.run) && inputs.length > 0) {
+      const { twins, afterMs } = inputs.shift()!
+      const ref = { tenant: mirror.run.tenant, runId: mirror.run.runId }
+      scheduler.after(afterMs, () => followUp(world, ref, twins))
+      continue
+    }
+    if (next === undefined && (due === undefined || due === null)) return
+    while (due && tick < due && (next === undefined || tick < next)) tick += SWEEP_EVERY_MS
+    if (due && tick >= due && (next === undefined || tick <= next)) {
+      scheduler.now = Math.max(scheduler.now, tick)
+      tick += SWEEP_EVERY_MS
+      world.lambda.sweepTick()
+    } else scheduler.step()
+    await settle()
+    if (++steps > MOST_STEPS) world.fail(`9: no rest after ${steps} steps`)
+    if (scheduler.now > START + MOST_MS) world.fail('9: no rest after two days of virtual time')
+  }
+}

@@ -1,0 +1,165 @@
+/** What one seed is about: a team of random shape, what it is asked, what its user does, and the weather. */
+import type { AgentDefinition, ModelDefinition, PricePerMillion, TeamDefinition } from '../../src/domain/team.ts'
+import type { Habits } from './behaviour.ts'
+import type { Random } from './random.ts'
+import { FAIR, type WeatherOptions } from './weather.ts'
+
+export interface Scenario {
+  readonly seed: number
+  readonly size: Size
+  readonly team: TeamDefinition
+  readonly input: string | undefined
+  readonly tasks: readonly { agent: string; task: string }[] | undefined
+  readonly maxConcurrency: number
+  /** place of the run's budget; runs have none yet */
+  readonly budget: undefined
+  readonly weather: WeatherOptions
+  readonly workerTimeoutMs: number
+  readonly leaseMs: number
+  readonly eventAgeMs: number
+  /** ms after the start at which the run is cancelled */
+  readonly cancelAt: readonly number[]
+  /** follow-up inputs: each waits for an end, or is sent at once and refused */
+  readonly followUps: readonly { readonly twins: number; readonly afterMs: number }[]
+  /** ms after the start at which a sweep runs out of turn */
+  readonly sweepAt: readonly number[]
+}
+
+type Size = 'tiny' | 'small' | 'medium' | 'large' | 'list' | 'long list'
+
+const SIZES: { readonly [size in Size]: number } = {
+  tiny: 6,
+  small: 24,
+  medium: 52,
+  large: 5,
+  list: 10,
+  'long list': 1.5,
+}
+
+export function scenarioOf(seed: number, random: Random): Scenario {
+  const size = random.weighted(SIZES)
+  const list = size === 'list' || size === 'long list'
+  const habits = habitsOf(random, size)
+  const team = teamOf(random, habits, size)
+  const weather = weatherOf(random, size)
+  const lead = team.agents.filter((a) => a.name !== 'root')
+  const count = size === 'list' ? random.between(1, 30) : random.between(61, 250)
+  return {
+    seed,
+    size,
+    team,
+    input: list ? undefined : `input of seed ${seed}`,
+    tasks: list
+      ? Array.from({ length: count }, (_, i) => ({ agent: random.pick(lead).name, task: `task ${i}` }))
+      : undefined,
+    maxConcurrency: random.pick([1, 2, 3, 5, 8, 20, 50]),
+    budget: undefined,
+    weather,
+    workerTimeoutMs:
+      weather.mode === 'nothing lost' ? 900_000 : random.pick([900_000, 900_000, 900_000, 300_000, 120_000, 40_000]),
+    leaseMs: 90_000,
+    eventAgeMs: 90_000,
+    cancelAt: random.chance(0.3) ? Array.from({ length: random.between(1, 2) }, () => whenever(random)) : [],
+    followUps: list || !random.chance(0.3) ? [] : Array.from({ length: random.between(1, 2) }, () => followUp(random)),
+    sweepAt: weather.mode === 'storm' ? Array.from({ length: random.below(4) }, () => whenever(random)) : [],
+  }
+}
+
+/** Some time in the life of a run: early more often than late. */
+const whenever = (random: Random): number =>
+  Math.floor(random.next() ** 2 * random.pick([300, 20_000, 60_000, 300_000]))
+
+const followUp = (random: Random) => ({
+  twins: random.chance(0.4) ? 2 : 1,
+  afterMs: random.pick([0, 5, 1_000, 90_000]),
+})
+
+function weatherOf(random: Random, size: Size): WeatherOptions {
+  const mode = random.weighted({ fair: 4, 'nothing lost': 16, storm: 80 })
+  const latency = random.weighted({ none: 40, short: 40, mixed: 20 } as const)
+  if (mode === 'fair') return { ...FAIR, latency }
+  const big = size === 'large' || size === 'long list'
+  return {
+    mode,
+    latency,
+    most: random.pick([1, 2, 3, 5, 8, 14, 25]) * (big ? 3 : 1),
+    rate: random.pick([0.005, 0.02, 0.05]) / (big ? 3 : 1),
+    stale: random.pick([0, 0.2, 0.6]),
+    skew: random.pick([0, 0, 150, 800]),
+    modelTrouble: random.pick([0, 0.05, 0.2]),
+  }
+}
+
+function habitsOf(random: Random, size: Size): Habits {
+  switch (size) {
+    case 'tiny':
+      return { turns: random.between(1, 5), fan: [0, 1], smallFan: [1, 1], nesting: 0.3 }
+    case 'small':
+      return { turns: random.between(2, 5), fan: [1, 4], smallFan: [1, 2], nesting: 0.4 }
+    case 'medium':
+      return { turns: random.between(3, 6), fan: [3, 10], smallFan: [1, 3], nesting: 0.5 }
+    case 'large':
+      return { turns: random.between(2, 4), fan: [35, 70], smallFan: [1, 2], nesting: 0.3 }
+    case 'list':
+      return { turns: random.between(1, 4), fan: [1, 3], smallFan: [1, 2], nesting: 0.3 }
+    case 'long list':
+      return { turns: 2, fan: [1, 1], smallFan: [1, 1], nesting: 0.05 }
+  }
+}
+
+/** Odd prices, so that every token shows in a sum. */
+const price = (random: Random): string => `${random.below(20)}.${String(1 + random.below(999_999)).padStart(6, '0')}`
+
+function priceOf(random: Random): PricePerMillion | undefined {
+  if (random.chance(0.15)) return undefined
+  return {
+    input: price(random),
+    output: price(random),
+    // where a kind of token has no price, a call that uses it has none either
+    ...(random.chance(0.85) && { cacheRead: price(random), cacheWrite: price(random), cacheWrite1h: price(random) }),
+  }
+}
+
+function modelOf(random: Random, habits: Habits): ModelDefinition {
+  const cost = priceOf(random)
+  return {
+    provider: 'simulated',
+    api: 'scripted',
+    model: `m${random.below(1000)}`,
+    options: { ...habits },
+    ...(random.chance(0.5) && { maxTokens: random.between(30, 2_000) }),
+    ...(cost && { cost }),
+  }
+}
+
+/** Agents in levels, root first: each leads some of the level below. */
+export function teamOf(random: Random, habits: Habits, size: Size): TeamDefinition {
+  const levels = size === 'tiny' ? random.between(1, 2) : size === 'long list' ? 2 : random.between(2, 4)
+  const names = Array.from({ length: levels }, (_, level) =>
+    level === 0 ? ['root'] : Array.from({ length: random.between(1, 3) }, (_, i) => `l${level}${'abc'[i]}`),
+  )
+  const models = Object.fromEntries(
+    Array.from({ length: random.between(1, 3) }, (_, i) => [`model${i}`, modelOf(random, habits)]),
+  )
+  const agents = names.flatMap((level, depth) =>
+    level.map((name): AgentDefinition => {
+      const below = names[depth + 1] ?? []
+      const subAgents = depth === 0 || random.chance(0.7) ? below.filter(() => random.chance(0.8)) : []
+      return {
+        name,
+        model: random.pick(Object.keys(models)),
+        description: `agent ${name}`,
+        instruction: `${name} of level ${depth}`,
+        subAgents: subAgents.length === 0 && depth === 0 ? below : subAgents,
+        toolsets: [
+          ...(random.chance(0.6) ? (['think'] as const) : []),
+          ...(random.chance(0.7) ? (['background_agents'] as const) : []),
+        ],
+        maxIterations: random.chance(0.1) ? random.between(1, 3) : null,
+        ...(random.chance(0.5) && { atEnd: random.pick(['stop', 'wait'] as const) }),
+      }
+    }),
+  )
+  if (levels === 1) agents.push({ ...agents[0]!, name: 'other', subAgents: [], instruction: 'other' })
+  return { shape: 1, name: 'crew', agents, models }
+}
