@@ -5,7 +5,7 @@
  *     npm run offline        HTTP API on 4320 (SUBLEDGER_PORT), Lambda endpoint on 4322 (SUBLEDGER_LAMBDA_PORT)
  *
  * More settings: SUBLEDGER_DATA (folder for the table; in memory unless set), SUBLEDGER_TEAMS, SUBLEDGER_LEASE_SECONDS
- * (15), SUBLEDGER_EVENT_AGE_SECONDS (15), SUBLEDGER_SWEEP_SECONDS (5), SUBLEDGER_WORKER_TIMEOUT_SECONDS (60),
+ * (10), SUBLEDGER_EVENT_AGE_SECONDS (10), SUBLEDGER_SWEEP_SECONDS (5), SUBLEDGER_WORKER_TIMEOUT_SECONDS (60),
  * SUBLEDGER_RETRY_SECONDS (the two delays before retries, `2,4`).
  */
 import { type ChildProcess, spawn } from 'node:child_process'
@@ -60,8 +60,8 @@ function startServerless(dynamodbEndpoint: string): ChildProcess {
   const options = ['--host', '127.0.0.1', '--httpPort', `${ports.http}`, '--lambdaPort', `${ports.inner}`]
   const flags = ['--noAuth', '--noSponsor', '--noPrependStageInUrl', '--localEnvironment']
   const params = [
-    `leaseSeconds=${seconds(env, 'SUBLEDGER_LEASE_SECONDS', 15)}`,
-    `eventAgeSeconds=${seconds(env, 'SUBLEDGER_EVENT_AGE_SECONDS', 15)}`,
+    `leaseSeconds=${seconds(env, 'SUBLEDGER_LEASE_SECONDS', 10)}`,
+    `eventAgeSeconds=${seconds(env, 'SUBLEDGER_EVENT_AGE_SECONDS', 10)}`,
     `workerTimeout=${Math.ceil(seconds(env, 'SUBLEDGER_WORKER_TIMEOUT_SECONDS', 60))}`,
   ].flatMap((param) => ['--param', param])
   const serverless = path.join(ROOT, 'node_modules/serverless/bin/serverless.js')

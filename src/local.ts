@@ -1,6 +1,7 @@
 import type { AddressInfo } from 'node:net'
 import { createAdaptorServer } from '@hono/node-server'
 import { type Embedded, type EmbeddedOptions, startEmbedded } from './local/embedded.ts'
+import { LocalError } from './local/local-error.ts'
 
 export interface LocalOptions extends Omit<EmbeddedOptions, 'work' | 'env'> {
   /** 0: any free one */
@@ -15,8 +16,8 @@ export interface Local extends Omit<Embedded, 'fetch'> {
 
 /**
  * The whole product on this machine: API, workers and sweep in one process, on loopback only.
- * @throws DataInUseError when another process works on the same data
- * @throws Error when the port is taken
+ * @throws LocalError when another process works on the same data
+ * @throws LocalError when the port is taken
  */
 export async function startLocal(options: LocalOptions): Promise<Local> {
   const { port, env = process.env, ...rest } = options
@@ -44,6 +45,6 @@ export async function startLocal(options: LocalOptions): Promise<Local> {
   } catch (e) {
     await embedded.stop()
     const taken = (e as NodeJS.ErrnoException).code === 'EADDRINUSE'
-    throw taken ? new Error(`port ${port} of 127.0.0.1 is taken: choose another one`, { cause: e }) : e
+    throw taken ? new LocalError(`Port ${port} of 127.0.0.1 is taken: choose another one.`, { cause: e }) : e
   }
 }

@@ -7,7 +7,7 @@ export interface JsonLogger extends Logger {
 
 /** One JSON object a line: `{time, level, message, …fields}`. JSON escapes control characters, so a line stays one line. */
 export function createJsonLogger(
-  write: (line: string) => void = (line) => process.stdout.write(`${line}\n`),
+  write: (line: string) => void = (line) => void process.stdout.write(`${line}\n`),
   always: object = {},
   now: () => number = Date.now,
 ): JsonLogger {

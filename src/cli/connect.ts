@@ -1,3 +1,4 @@
+import { stat } from 'node:fs/promises'
 import { type Client, createClient } from './client.ts'
 import type { Arguments } from './command.ts'
 import { type Io, UsageError } from './io.ts'
@@ -6,8 +7,16 @@ export interface Connection {
   readonly client: Client
   /** the API and its workers live in this process: when it ends, nothing goes on */
   readonly embedded: boolean
-  /** what the user has to add to a command to reach the same API */
   readonly close: () => Promise<void>
+}
+
+export interface ConnectOptions {
+  /** whether unfinished runs go on here, when the API is in this process */
+  readonly work: boolean
+  /** whether the command needs team files */
+  readonly teams: boolean
+  /** where they are, when it is not the usual folder */
+  readonly teamsDir?: string
 }
 
 /** Where the embedded books are kept unless told otherwise. */
@@ -17,13 +26,8 @@ export const DEFAULT_TEAMS = 'teams'
 /**
  * The API that a command talks to: a running one (`--url`, SUBLEDGER_URL), or the same app in this process on the books
  * under `--data`. Either way the command is a client of it.
- * @param work whether sessions are to be driven here, when the API is in this process
  */
-export async function connect(
-  io: Io,
-  args: Arguments,
-  options: { work: boolean; teamsDir?: string },
-): Promise<Connection> {
+export async function connect(io: Io, args: Arguments, options: ConnectOptions): Promise<Connection> {
   const url = args.text('url') ?? io.env.SUBLEDGER_URL
   if (url !== undefined && url !== '') {
     const token = io.env.SUBLEDGER_TOKEN
@@ -31,9 +35,11 @@ export async function connect(
     return { client, embedded: false, close: async () => {} }
   }
   const { startEmbedded } = await import('../local/embedded.ts')
+  const teams = options.teamsDir ?? teamsDir(io, args)
+  if (options.teams) await checkTeams(teams)
   const embedded = await startEmbedded({
     dataDir: dataDir(io, args),
-    teamsDir: options.teamsDir ?? teamsDir(io, args),
+    teamsDir: teams,
     env: io.env,
     work: options.work,
   })
@@ -48,6 +54,15 @@ export const dataDir = (io: Io, args: Arguments): string => args.text('data') ??
 export const teamsDir = (io: Io, args: Arguments): string =>
   args.text('teams') ?? (io.env.SUBLEDGER_TEAMS || DEFAULT_TEAMS)
 
+/** @throws UsageError when the folder of team files is not there */
+export async function checkTeams(dir: string): Promise<void> {
+  const found = await stat(dir).catch(() => undefined)
+  if (!found?.isDirectory())
+    throw new UsageError(
+      `There is no folder "${dir}": say where the team files are with --teams DIR (SUBLEDGER_TEAMS).`,
+    )
+}
+
 function checkUrl(text: string): string {
   const url = URL.canParse(text) ? new URL(text) : undefined
   if (!url || (url.protocol !== 'http:' && url.protocol !== 'https:'))
@@ -59,7 +74,7 @@ function checkUrl(text: string): string {
 export async function withConnection<T>(
   io: Io,
   args: Arguments,
-  options: { work: boolean; teamsDir?: string },
+  options: ConnectOptions,
   body: (connection: Connection) => Promise<T>,
 ): Promise<T> {
   const connection = await connect(io, args, options)

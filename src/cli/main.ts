@@ -59,8 +59,14 @@ function told(io: Io, e: unknown): ExitCode {
   }
   if (e instanceof ApiError || SubledgerError.is(e)) {
     io.err(printable(e.message))
-    if (e.issues.length > 1) for (const i of e.issues) io.err(`  ${printable(`${i.path} ${i.message}`.trim())}`)
-    return e.status >= 400 && e.status < 500 ? EXIT.usage : e.status === 501 ? EXIT.usage : EXIT.failed
+    const untold = e.issues.filter((i) => !e.message.includes(i.path) || !e.message.includes(i.message))
+    for (const i of untold) io.err(`  ${printable(`${i.path} ${i.message}`.trim())}`)
+    // a server that fails is no fault of the user; one that does not know what it was asked for is told so
+    return (e.status >= 400 && e.status < 500) || e.status === 501 ? EXIT.usage : EXIT.failed
+  }
+  if (e instanceof Error && e.name === 'LocalError') {
+    io.err(printable(e.message))
+    return EXIT.usage
   }
   io.err(printable(e instanceof Error ? (e.stack ?? e.message) : String(e)))
   return EXIT.failed

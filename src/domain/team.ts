@@ -76,7 +76,7 @@ export function perToken(usdPerMillion: string): bigint {
   return pico / 1_000_000n
 }
 
-export function priceOf(model: ModelDefinition): Price | null {
+export function priceOf(model: Pick<ModelDefinition, 'cost'>): Price | null {
   const c = model.cost
   if (!c) return null
   return {

@@ -74,7 +74,9 @@ async function startNext(ctx: Ctx, parentRef: SessionRef, parent: SessionHeader,
   if (last === undefined || last < child.ordinal) return
   const before = mayRun({ ...parent, pending: new Set([...parent.pending, child.ordinal]) }, child.width)
   if (before.includes(last)) return
-  await ctx.invoker.invoke({ ...parentRef, sessionId: childSessionId(parentRef.sessionId, last) })
+  const next = { ...parentRef, sessionId: childSessionId(parentRef.sessionId, last) }
+  // the parent may still be putting headers: whom it has not put yet it lets in itself, afterwards
+  if (await ctx.store.getHeader(next)) await ctx.invoker.invoke(next)
 }
 
 async function mustGet(ctx: Ctx, ref: SessionRef): Promise<SessionHeader> {

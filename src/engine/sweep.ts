@@ -68,6 +68,8 @@ const sum = (a: SweepReport, b: SweepReport): SweepReport => ({
 export async function sweepRun(ctx: EngineContext, ref: RunRef): Promise<SweepReport> {
   const run = await ctx.store.getRun(ref, { consistent: true })
   if (!run) return { runs: 0, invoked: 0, settled: 0, failed: 0 }
+  // before the headers are read: what it ends needs no event any more
+  if (run.stop && run.status === 'running') await stopAll(ctx, ref)
   const headers = await allHeaders(ctx, ref)
   const root = headers.get(rootSessionId(ref.runId))
   let invoked = 0
@@ -80,7 +82,6 @@ export async function sweepRun(ctx: EngineContext, ref: RunRef): Promise<SweepRe
     await reopenRoot(ctx, run)
     invoked++
   }
-  if (run.stop && run.status === 'running') await stopAll(ctx, ref)
   for (const h of headers.values()) {
     const found = await lookAtSession(ctx, run, h, headers)
     if (found === 'invoked') invoked++

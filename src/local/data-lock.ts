@@ -1,15 +1,7 @@
 import { mkdir, readFile, rm, writeFile } from 'node:fs/promises'
 import { connect } from 'node:net'
 import { join } from 'node:path'
-
-/** Another process works on the same data. */
-export class DataInUseError extends Error {
-  override readonly name = 'DataInUseError'
-
-  constructor(dir: string, pid: number) {
-    super(`The data under ${dir} is in use by another process (${pid}).`)
-  }
-}
+import { LocalError } from './local-error.ts'
 
 export interface DataLock {
   /** tells on which port of this machine the owner can be found */
@@ -28,24 +20,39 @@ const FILE = 'owner.json'
 /**
  * Takes a data folder for this process. The owner's file may be left over from a process that was killed, so it counts only
  * while its process is there and answers on its port: process ids are used again.
- * @throws DataInUseError
+ * @throws LocalError when another process works on the same data, or the folder cannot be written
  */
 export async function lockData(dir: string): Promise<DataLock> {
-  await mkdir(dir, { recursive: true })
-  const file = join(dir, FILE)
+  try {
+    await mkdir(dir, { recursive: true })
+    return await lock(dir, join(dir, FILE))
+  } catch (cause) {
+    if (cause instanceof LocalError) throw cause
+    const { code } = cause as NodeJS.ErrnoException
+    throw new LocalError(`The data folder "${dir}" cannot be used (${code}).`, { cause })
+  }
+}
+
+async function lock(dir: string, file: string): Promise<DataLock> {
   const mine = (port: number) => JSON.stringify({ pid: process.pid, port } satisfies Owner)
   if (!(await create(file, mine(0)))) {
     const owner = await read(file)
-    if (owner && (await isThere(owner))) throw new DataInUseError(dir, owner.pid)
+    if (owner && (await isThere(owner))) throw inUse(dir, owner)
     await rm(file, { force: true })
     // of two that find a dead owner at once, one creates the file
-    if (!(await create(file, mine(0)))) throw new DataInUseError(dir, (await read(file))?.pid ?? 0)
+    if (!(await create(file, mine(0)))) throw inUse(dir, await read(file))
   }
   return {
     announce: (port) => writeFile(file, mine(port)),
     release: () => rm(file, { force: true }),
   }
 }
+
+const inUse = (dir: string, owner: Owner | undefined): LocalError =>
+  new LocalError(
+    `The data under "${dir}" is in use by another process${owner ? ` (${owner.pid})` : ''}. ` +
+      'Talk to that one with --url, or use other data with --data.',
+  )
 
 async function create(file: string, text: string): Promise<boolean> {
   try {

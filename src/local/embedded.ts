@@ -17,6 +17,7 @@ import { createStore } from '../store/store.ts'
 import { systemClock, systemIds } from '../system.ts'
 import { createFolderTeams } from '../team/folder-teams.ts'
 import { startEmulator } from './emulator.ts'
+import { LocalError } from './local-error.ts'
 
 export interface EmbeddedOptions {
   /** where the books are kept; null: in memory */
@@ -58,17 +59,15 @@ const CONCURRENCY = 200
 /** How long running workers may take to end when the process is stopped; a lease over brings back what is cut off. */
 const GRACE_MS = 2_000
 
-/** @throws DataInUseError when another process works on the same data */
+/** @throws LocalError when another process works on the same data */
 export async function startEmbedded(options: EmbeddedOptions): Promise<Embedded> {
   const { env, log = errorsOnly } = options
-  const leaseSeconds = options.leaseSeconds ?? seconds(env, 'SUBLEDGER_LEASE_SECONDS', 90)
-  const sweepSeconds = options.sweepSeconds ?? seconds(env, 'SUBLEDGER_SWEEP_SECONDS', SWEEP_SECONDS)
-  const { billFile } = readConfig({ ...env, SUBLEDGER_TABLE: TABLE })
+  const settings = readSettings(options)
   const emulator = await startEmulator(options.dataDir)
   const client = dynamoClient({ endpoint: emulator.endpoint })
   await createTable(client, TABLE)
   const meter = meteredTable(dynamoTable(client, TABLE))
-  const scripted = createScriptedModel({ clock: systemClock, billFile })
+  const scripted = createScriptedModel({ clock: systemClock, billFile: settings.billFile })
   const invoker = createLocalInvoker({
     clock: systemClock,
     log,
@@ -84,10 +83,10 @@ export async function startEmbedded(options: EmbeddedOptions): Promise<Embedded>
     clock: systemClock,
     ids: systemIds,
     log,
-    settings: { leaseMs: leaseSeconds * 1000, eventAgeMs: EVENT_AGE_MS },
+    settings: { leaseMs: settings.leaseMs, eventAgeMs: EVENT_AGE_MS },
   }
   const app = createApp(ctx, { tenantOf: () => TENANT, guard: guardLocal })
-  const sweeping = options.work ? sweepRegularly(ctx, sweepSeconds * 1000) : undefined
+  const sweeping = options.work ? sweepRegularly(ctx, settings.sweepMs) : undefined
   return {
     ctx,
     fetch: async (request) => app.fetch(request),
@@ -101,6 +100,19 @@ export async function startEmbedded(options: EmbeddedOptions): Promise<Embedded>
       client.destroy()
       await emulator.stop()
     },
+  }
+}
+
+function readSettings({ env, leaseSeconds, sweepSeconds }: EmbeddedOptions) {
+  try {
+    const config = readConfig({ ...env, SUBLEDGER_TABLE: TABLE })
+    return {
+      leaseMs: leaseSeconds === undefined ? config.leaseMs : leaseSeconds * 1000,
+      sweepMs: (sweepSeconds ?? seconds(env, 'SUBLEDGER_SWEEP_SECONDS', SWEEP_SECONDS)) * 1000,
+      billFile: config.billFile,
+    }
+  } catch (cause) {
+    throw new LocalError((cause as Error).message, { cause })
   }
 }
 

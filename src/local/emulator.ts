@@ -16,7 +16,7 @@ export interface Emulator {
 /**
  * Starts the embedded DynamoDB.
  * @param dataDir where it keeps its data (what has been written survives the end of the process); null: in memory
- * @throws DataInUseError when another process works on the same data
+ * @throws LocalError when another process works on the same data
  */
 export async function startEmulator(dataDir: string | null): Promise<Emulator> {
   // the emulator would end the process when its data is locked by another one, so that is found out first

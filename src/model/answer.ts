@@ -18,10 +18,10 @@ interface Block {
 }
 
 /**
- * Reads a stream to its end, or to the provider's error event.
+ * Reads a stream to its end.
  * @throws what the stream throws
  */
-export async function readAnswer(stream: ReadableStream<LanguageModelV4StreamPart>, heard: Heard): Promise<Answer> {
+export async function readAnswer(stream: ReadableStream<LanguageModelV4StreamPart>): Promise<Answer> {
   let content = ''
   let before = ''
   let unreadable: unknown
@@ -58,7 +58,6 @@ export async function readAnswer(stream: ReadableStream<LanguageModelV4StreamPar
         unreadable ??= part.error
         break
     }
-    if (heard.error && part.type === 'error') break
     before = part.type
   }
 

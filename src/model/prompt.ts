@@ -28,7 +28,7 @@ export function toPrompt(
     if (m.role === 'user') {
       prompt.push({ role: 'user', content: [{ type: 'text', text: m.content.toWellFormed() }] })
     } else {
-      const content = toParts(api, m)
+      const content = toParts(m)
       // an answer without content is refused when it is sent back
       if (content.length) prompt.push({ role: 'assistant', content })
     }
@@ -37,11 +37,13 @@ export function toPrompt(
   return prompt
 }
 
-/** Reasoning before text before tool calls: the order in which providers want them back. */
-function toParts(api: ModelApi, m: AssistantMessage): AssistantParts {
+/**
+ * Reasoning before text before tool calls: the order in which providers want them back. Each package takes the reasoning
+ * that its provider can read (signed, sealed) and leaves out the rest.
+ */
+function toParts(m: AssistantMessage): AssistantParts {
   const parts: AssistantParts = []
   for (const r of m.reasoning ?? []) {
-    if (api === 'openai_responses' && !isEncrypted(m, r.providerMetadata)) continue
     parts.push({ type: 'reasoning', text: r.text.toWellFormed(), ...options(r.providerMetadata) })
   }
   if (m.content) parts.push({ type: 'text', text: m.content.toWellFormed() })
@@ -56,20 +58,6 @@ function toParts(api: ModelApi, m: AssistantMessage): AssistantParts {
   }
   return parts
 }
-
-/**
- * Nothing is stored at OpenAI, so a reasoning item can be sent back only with its encrypted content, which may stand at
- * another part of the same item.
- */
-function isEncrypted(m: AssistantMessage, metadata: unknown): boolean {
-  const item = openaiOf(metadata)?.itemId
-  return (m.reasoning ?? []).some((r) => {
-    const other = openaiOf(r.providerMetadata)
-    return other?.itemId === item && typeof other?.reasoningEncryptedContent === 'string'
-  })
-}
-
-const openaiOf = (metadata: unknown) => (isObject(metadata) && isObject(metadata.openai) ? metadata.openai : undefined)
 
 /**
  * Arguments as they are sent back: the model's own text where it is a JSON object, byte for byte. Anything else would

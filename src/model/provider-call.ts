@@ -31,7 +31,7 @@ export async function callProvider(request: ModelRequest, deps: ProviderDeps): P
       const speaker = speakerOf(definition, endpoint)
       const model = await loadModel(speaker, definition, endpoint, fetch)
       const { stream } = await model.doStream(callOptions(speaker, request, endpoint.own, connection.signal))
-      return readAnswer(stream, heard)
+      return readAnswer(stream)
     })
     if (isWhole(answer, heard)) return accepted(answer, request, heard)
     connection.abort()

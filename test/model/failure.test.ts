@@ -1,6 +1,6 @@
 import { describe, expect, it } from 'vitest'
 import { finishReason } from '../../src/model/answer.ts'
-import { brokenOff, classify, retryAfterMs } from '../../src/model/failure.ts'
+import { brokenOff, classify, cleanText, retryAfterMs } from '../../src/model/failure.ts'
 import { newHeard } from '../../src/model/heard.ts'
 
 const NOW = Date.parse('2026-01-01T00:00:00Z')
@@ -79,6 +79,13 @@ it('the time to wait is read from its headers, bounded by a day', () => {
   expect(after({ 'retry-after': 'soon' })).toBeUndefined()
   expect(after({})).toBeUndefined()
   expect(retryAfterMs(undefined, NOW)).toBeUndefined()
+})
+
+it('the text of a failure is one line without keys, also those that a provider echoes with stars', () => {
+  expect(cleanText('bad key: my-secret\n see sk-proj-ab**********cd or gsk_x', ['my-secret'])).toBe(
+    'bad key: [key] see [key] or gsk_x',
+  )
+  expect(Buffer.byteLength(cleanText('é'.repeat(400), []))).toBe(300)
 })
 
 it('a call that took too long is told from one that was stopped', () => {

@@ -123,11 +123,11 @@ const call = (
 }
 
 /** A fetch that tells when a text has come through it. */
-function watched(text: string): { fetch: typeof fetch; seen: Promise<void> } {
+function watched(text: string, mindsSignal: boolean): { fetch: typeof fetch; seen: Promise<void> } {
   const { promise, resolve } = Promise.withResolvers<void>()
   let sofar = ''
   const via: typeof fetch = async (url, init) => {
-    const response = await rerouted(url, init)
+    const response = await rerouted(url, mindsSignal ? init : { ...init, signal: null })
     const look = new TransformStream<Uint8Array, Uint8Array>({
       transform(bytes, controller) {
         controller.enqueue(bytes)
@@ -159,6 +159,23 @@ describe.each(DIALECTS)('$name', (d) => {
     expect(result.failure).toBeUndefined()
   })
 
+  it('reads an answer that comes byte by byte and whose connection stays open after its end', async () => {
+    const bytewise: typeof fetch = async (url, init) => {
+      const response = await rerouted(url, init)
+      const split = new TransformStream<Uint8Array, Uint8Array>({
+        transform(bytes, controller) {
+          for (const b of bytes) controller.enqueue(Uint8Array.of(b))
+        },
+      })
+      return new Response(response.body!.pipeThrough(split), { headers: response.headers })
+    }
+    const chunks = events(d.whole({ text: ['Über ', 'hundert 🐟'] }, true)).map((e) => e.replaceAll('\n', '\r\n'))
+    const result = await call(d, { chunks, ending: 'hang' }, new AbortController().signal, bytewise)
+    expect(result.message?.content).toBe('Über hundert 🐟')
+    expect(result.usage).toEqual(d.booked)
+    expect(result.usageSource).toBe('reported')
+  })
+
   it('keeps the arguments of a tool call to the last byte', async () => {
     const args = ['{"path" : ', '"a\\u00e9é",', ' "n":9007199254740993, "x":1.23e40 }']
     const calls = [{ id: 'call_a', name: 'list_files', args }]
@@ -177,14 +194,18 @@ describe.each(DIALECTS)('$name', (d) => {
       expect(result.usageSource).toBe('estimated')
     })
 
-  it('books what was said when the caller breaks off in the middle', async () => {
+  it.each([
+    ['minds', true],
+    ['does not mind', false],
+  ])('books what was said when the caller breaks off, and lets go of a fetch that %s the signal', async (_, minds) => {
     const abort = new AbortController()
-    const { fetch, seen } = watched('are ')
+    const { fetch, seen } = watched('are ', minds)
     const result = call(d, { chunks: events(half(d)), ending: 'hang' }, abort.signal, fetch)
     await seen
     abort.abort('stopped')
     expectHalf(d, await result)
     expect((await result).failure).toEqual({ class: 'aborted', message: 'The call was broken off (stopped).' })
+    await server.requests.at(-1)!.closed
   })
 
   it('books what was said when the connection is cut', async () => {

@@ -74,6 +74,7 @@ describe('keys', () => {
   it.each(ALL)('%s: that are missing are named before any request', async (api) => {
     const { received, result } = await send(request(at(api, { tokenKey: 'NOT_SET' })))
     expect(received).toBeUndefined()
+    expect(await send(request(at(api)), { env: () => ' \n' })).toMatchObject({ result: { failure: { class: 'auth' } } })
     expect(result).toEqual({
       finishReason: 'error',
       usage: tokens(0, 0),

@@ -26,11 +26,19 @@ const WAYS = [
 ]
 
 export async function handler(event, context) {
+  if (event.die === 'thread') return dieAsThread()
   if (existsSync(path.join(folder, 'crash')) && isFirst(context.awsRequestId)) {
     const digit = Number.parseInt(context.awsRequestId.slice(-2), 16)
     return WAYS[digit % WAYS.length]()
   }
   return worker(event, context)
+}
+
+/** What no handler can do on purpose, but a lack of memory can: the thread is gone, and the runtime could not say so. */
+function dieAsThread() {
+  process.removeAllListeners('uncaughtException')
+  setTimeout(() => JSON.parse('{'))
+  return forever()
 }
 
 function isFirst(requestId) {

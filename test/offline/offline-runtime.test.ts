@@ -15,6 +15,7 @@ let thread: Worker
 beforeAll(() => {
   thread = new Worker(THREAD, {
     eval: true,
+    stderr: true, // what it says about failures is not for the one who reads the tests
     workerData: path.resolve('scripts/offline-runtime.mjs'),
     env: { ...process.env, SUBLEDGER_OFFLINE_HANDLER: 'test/offline/crashing-handler.handler' },
   })
@@ -23,8 +24,12 @@ afterAll(() => thread.terminate())
 
 const invoke = (how: string, context: object = {}, event: object = {}) =>
   new Promise((resolve, reject) => {
-    thread.once('message', resolve)
-    thread.once('exit', () => reject(new Error('the thread ended')))
+    const ended = () => reject(new Error('the thread ended'))
+    thread.once('exit', ended)
+    thread.once('message', (message) => {
+      thread.off('exit', ended)
+      resolve(message)
+    })
     thread.postMessage({ event: { how, ...event }, context })
   })
 

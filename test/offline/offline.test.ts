@@ -174,7 +174,14 @@ test('an event that is no event of a worker is dropped and not tried again', asy
   expect(offline.lines().filter((l) => l.message === 'event dropped')).toHaveLength(1)
 }, 30_000)
 
-test('it ends when it is told to', async () => {
+test('a thread that dies does not take the process along', async () => {
+  await client.send(new InvokeCommand({ FunctionName: WORKER, InvocationType: 'Event', Payload: '{"die":"thread"}' }))
+  while (offline.alive() && !offline.output().includes('uncaughtException in a handler: SyntaxError'))
+    await new Promise((r) => setTimeout(r, 50))
+  expect(await get('/health')).toEqual({ status: 'ok' })
+}, 30_000)
+
+test('it ends when it is told to, whatever is still going on', async () => {
   await offline.stop()
   await expect(fetch(`${offline.api}/health`)).rejects.toThrow()
   await expect(fetch(offline.lambda)).rejects.toThrow()

@@ -8,7 +8,7 @@
 import { SubledgerError } from '../../src/domain/errors.ts'
 import { childSessionId, rootSessionId } from '../../src/domain/ids.ts'
 import type { Run, SessionRef } from '../../src/domain/run.ts'
-import { childSlots, isTerminal, type SessionHeader } from '../../src/domain/session.ts'
+import { isTerminal, mayRun, type SessionHeader } from '../../src/domain/session.ts'
 import type { ModelRequest } from '../../src/ports.ts'
 import { decodeHeader } from '../../src/store/header-codec.ts'
 import { A } from '../../src/store/table.ts'
@@ -335,7 +335,7 @@ export class Invariants {
     if (h.status === 'running') return h.lease !== null && h.lease < this.#world.now
     if (h.status === 'waiting') return h.waitingOn.size === 0 && !(h.waitAll && h.pending.size > 0)
     const parent = h.parentId === null ? undefined : this.#world.mirror.headers.get(h.parentId)
-    return !parent || h.stop !== null || h.ordinal < parent.settled + childSlots(parent, h.width)
+    return !parent || h.stop !== null || mayRun(parent, h.width).includes(h.ordinal)
   }
 
   // ------------------------------------------------------------------ faults of the engine's own

@@ -206,6 +206,7 @@ const part = (u: TokenUsage, random: Random): TokenUsage => {
 
 /** The provider's own reckoning, in pico-USD, apart from the product's. */
 function costOf(u: TokenUsage, price: PricePerMillion | undefined): bigint | null {
+  if (u.inputTokens === 0 && u.outputTokens === 0) return 0n
   if (!price) return null
   const lines: [number, string | undefined][] = [
     [u.inputTokens - u.cacheReadTokens - u.cacheWriteTokens, price.input],

@@ -8,6 +8,7 @@ export function faultyTable(world: World, inv: Invocation): TableClient {
 
   /** An applied write is looked at at once, whoever may still hear of it. */
   function applied(sk: string, item: Item, how: 'put' | 'update'): void {
+    world.writtenAt.set(sk, world.now)
     const before = world.options.trace ? world.raw.get(sk) : undefined
     if (world.options.trace) {
       world.raw.set(sk, item)

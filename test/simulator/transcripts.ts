@@ -2,7 +2,10 @@
 import type { Message } from '../../src/domain/turn.ts'
 import type { Log, Mirror } from './mirror.ts'
 
-/** Begins with the user; each tool call has exactly one result, in order, before anybody speaks again. */
+/**
+ * Begins with the user; each tool call has exactly one result, in order, before anybody speaks again. Two questions may
+ * follow each other: a round that ended without an answer leaves one, and providers take it.
+ */
 export function conversationFault(messages: readonly Message[]): string | undefined {
   if (messages[0]?.role !== 'user') return 'it does not begin with the user'
   let open: string[] = []
@@ -18,7 +21,7 @@ export function conversationFault(messages: readonly Message[]): string | undefi
     if (m.role === 'assistant') {
       if (before?.role === 'assistant') return `message ${i} is a second answer`
       open = m.toolCalls.map((c) => c.id)
-    } else if (before?.role === 'user') return `message ${i} is a second question`
+    }
   }
   if (open.length > 0) return `it ends without the results of ${open.join(', ')}`
   return messages.at(-1)?.role === 'assistant' ? 'it ends with an answer' : undefined

@@ -72,6 +72,8 @@ export interface WorldOptions {
 }
 
 export const START = Date.UTC(2026, 0, 5, 9)
+/** How long a write may be unseen by reads that are not consistent. */
+const STALE_MS = 3_000
 const NEVER = new Promise<never>(() => {})
 
 export class World {
@@ -89,6 +91,8 @@ export class World {
   readonly invocations: Invocation[] = []
   /** what sessions are called in a trace: `root`, `root.0`, `root.0.3` */
   readonly names = new Map<string, string>()
+  /** when each item was last written, by sort key */
+  readonly writtenAt = new Map<string, number>()
   /** items as they were last written; kept for a trace only */
   readonly raw = new Map<string, Item>()
   portCalls = 0
@@ -99,7 +103,9 @@ export class World {
     this.random = options.random
     this.weather = options.weather
     this.scheduler = new Scheduler(START, options.random)
-    this.table = memoryTable({ stale: () => this.weather.isStale() })
+    this.table = memoryTable({
+      stale: ({ sk }) => this.now - (this.writtenAt.get(sk) ?? 0) < STALE_MS && this.weather.isStale(),
+    })
     this.invariants = new Invariants(this)
     this.provider = new Provider(this)
     this.lambda = new Lambda(this)

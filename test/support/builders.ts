@@ -1,4 +1,5 @@
 /** Builders of runs, headers and slots: a whole thing of each kind, of which a test says only what it is about. */
+import { createHash } from 'node:crypto'
 import { childSessionId, rootSessionId } from '../../src/domain/ids.ts'
 import { type Amount, ZERO } from '../../src/domain/money.ts'
 import type { Run, RunRef, SessionRef } from '../../src/domain/run.ts'
@@ -234,3 +235,11 @@ export const aToolResult = (n = 0, index = 0, of: Partial<ToolResultSlot> = {}):
   at: T0 + 2_000,
   ...of,
 })
+
+/** Text that no compressor makes smaller than three quarters: the same for the same seed. */
+export function noise(bytes: number, seed: string): string {
+  const blocks: string[] = []
+  for (let i = 0; blocks.length * 88 < bytes; i++)
+    blocks.push(createHash('sha512').update(`${seed}/${i}`).digest('base64'))
+  return blocks.join('').slice(0, bytes)
+}

@@ -25,6 +25,8 @@ export interface ReceivedRequest {
   readonly headers: IncomingHttpHeaders
   // biome-ignore lint/suspicious/noExplicitAny: tests look into bodies of many shapes
   readonly body: any
+  /** resolves when its answer has ended or the caller has let go of it */
+  readonly closed: Promise<unknown>
 }
 
 export interface ProviderServer {
@@ -50,7 +52,8 @@ export async function startProviderServer(): Promise<ProviderServer> {
     for await (const part of req) parts.push(part as Buffer)
     const text = Buffer.concat(parts).toString('utf8')
     const { method = '', url = '', headers } = req
-    requests.push({ method, path: url, headers, body: text ? JSON.parse(text) : undefined })
+    const closed = once(res, 'close')
+    requests.push({ method, path: url, headers, body: text ? JSON.parse(text) : undefined, closed })
     const reply = replies.shift() ?? { status: 599, chunks: ['no reply was left'] }
     bill.push(reply.charged ?? { input: 0, output: 0 })
     await play(reply, res)

@@ -10,7 +10,7 @@ export const cancel: Command = {
   async run(io, argv) {
     const args = readArguments(argv, CONNECTION, ['RUN'])
     const runId = args.positionals[0]!
-    return withConnection(io, args, { work: true }, async ({ client }) => {
+    return withConnection(io, args, { work: true, teams: false }, async ({ client }) => {
       const asked = await client.post<RunView>(`${runPath(runId)}/cancel`)
       const ended = hasEnded(asked) ? asked : await waitForEnd(io, client, runId)
       if (!ended) {

@@ -1,11 +1,17 @@
 import { fileURLToPath } from 'node:url'
+import { formatUsd, parseUsd } from '../../domain/money.ts'
+import { costOf } from '../../domain/pricing.ts'
+import { priceOf } from '../../domain/team.ts'
+import type { TeamView } from '../../http/teams.ts'
+import type { FiguresView } from '../../http/views/figures.ts'
 import type { RunView } from '../../http/views/run.ts'
 import type { SessionView } from '../../http/views/session.ts'
+import type { BillEntry } from '../../model/scripted.ts'
 import { createClient } from '../client.ts'
 import { type Command, readArguments } from '../command.ts'
 import { printRun, progressLine, runPath, waitForEnd } from '../follow.ts'
-import { EXIT } from '../io.ts'
-import { count, plural } from '../text.ts'
+import { EXIT, type Io } from '../io.ts'
+import { count, plural, table } from '../text.ts'
 
 const INPUT = 'Write the release notes of version 2.4.'
 /** The teams that come with the package, wherever the command is used. */
@@ -37,7 +43,12 @@ export const demo: Command = {
         io.out('')
         printRun(io, run, sessions)
         io.out('')
-        const balanced = compare(io, run, exact, sessions, embedded.scripted.bill)
+        const team = await readBack.get<TeamView>('/v1/teams/demo')
+        const balanced = compare(io, billed(embedded.scripted.bill, team), {
+          'sum of the calls': [exact],
+          'sum of the sessions': sessions,
+          "the run's own total": [run],
+        })
         return balanced && run.status === 'completed' ? EXIT.ok : EXIT.failed
       } finally {
         reader.close()
@@ -48,39 +59,57 @@ export const demo: Command = {
   },
 }
 
-interface Billed {
-  readonly usage: { readonly inputTokens: number; readonly outputTokens: number }
+interface Figures {
+  readonly calls: number
+  readonly inputTokens: number
+  readonly outputTokens: number
+  readonly cost: bigint
 }
 
-/** The books against the model's own bill, and against themselves: calls, sessions and run must say the same. */
-function compare(
-  io: { out: (line: string) => void },
-  run: RunView,
-  exact: RunView,
-  sessions: readonly SessionView[],
-  bill: readonly Billed[],
-): boolean {
-  const sum = (numbers: readonly number[]) => numbers.reduce((a, b) => a + b, 0)
-  const billed = {
+/** What the model itself would bill: its usage, at the prices of the team file. */
+function billed(bill: readonly BillEntry[], team: TeamView): Figures {
+  let cost = 0n
+  for (const { model, usage } of bill) {
+    const price = Object.values(team.models).find((m) => m.model === model)?.cost
+    const part = price ? costOf(usage, priceOf({ cost: price })) : null
+    if (part === null) throw new Error(`model ${model} of the demo has no price`)
+    cost += part
+  }
+  return {
     calls: bill.length,
     inputTokens: sum(bill.map((b) => b.usage.inputTokens)),
     outputTokens: sum(bill.map((b) => b.usage.outputTokens)),
+    cost,
   }
-  const ofSessions = {
-    calls: sum(sessions.map((s) => s.usage.calls)),
-    inputTokens: sum(sessions.map((s) => s.usage.inputTokens)),
-    outputTokens: sum(sessions.map((s) => s.usage.outputTokens)),
-  }
-  const line = (what: string, u: typeof billed) =>
-    `${what}: ${plural(u.calls, 'call')}, ${count(u.inputTokens)} tokens in, ${count(u.outputTokens)} out`
-  io.out(line("the model's own bill  ", billed))
-  io.out(line('sum of the calls      ', exact.usage))
-  io.out(line('sum of the sessions   ', ofSessions))
-  io.out(line("the run's own total   ", run.usage))
-  const same = [exact.usage, ofSessions, run.usage].every(
-    (u) => u.calls === billed.calls && u.inputTokens === billed.inputTokens && u.outputTokens === billed.outputTokens,
-  )
-  const cost = exact.costUsd === run.costUsd && run.costComplete && run.unknown.calls === 0
-  io.out(same && cost ? 'The books balance.' : 'THE BOOKS DO NOT BALANCE.')
-  return same && cost
+}
+
+const booked = (views: readonly FiguresView[]): Figures => ({
+  calls: sum(views.map((v) => v.usage.calls)),
+  inputTokens: sum(views.map((v) => v.usage.inputTokens)),
+  outputTokens: sum(views.map((v) => v.usage.outputTokens)),
+  cost: views.reduce((total, v) => total + parseUsd(v.costUsd), 0n),
+})
+
+const sum = (numbers: readonly number[]): number => numbers.reduce((a, b) => a + b, 0)
+
+/** The bill against the books, and the books against themselves: calls, sessions and run must say the same. */
+function compare(
+  io: Pick<Io, 'out'>,
+  bill: Figures,
+  books: { readonly [what: string]: readonly FiguresView[] },
+): boolean {
+  const figures: [string, Figures][] = [["the model's own bill", bill]]
+  for (const [what, views] of Object.entries(books)) figures.push([what, booked(views)])
+  const rows = figures.map(([what, f]) => [
+    what,
+    plural(f.calls, 'call'),
+    `${count(f.inputTokens)} tokens in`,
+    `${count(f.outputTokens)} out`,
+    `$${formatUsd(f.cost)}`,
+  ])
+  for (const line of table(rows, [1, 2, 3, 4])) io.out(line)
+  const text = (f: Figures) => `${f.calls} ${f.inputTokens} ${f.outputTokens} ${f.cost}`
+  const balanced = figures.every(([, f]) => text(f) === text(bill))
+  io.out(balanced ? 'The books balance.' : 'THE BOOKS DO NOT BALANCE.')
+  return balanced
 }

@@ -1,5 +1,5 @@
 import { CONNECTION, type Command, readArguments } from '../command.ts'
-import { dataDir, teamsDir } from '../connect.ts'
+import { checkTeams, dataDir, teamsDir } from '../connect.ts'
 import { EXIT, UsageError } from '../io.ts'
 
 const DEFAULT_PORT = '4310'
@@ -11,6 +11,7 @@ export const dev: Command = {
     const { data, teams } = CONNECTION
     const args = readArguments(argv, { data, teams, port: { type: 'string' } }, [])
     const port = readPort(args.text('port') ?? (io.env.SUBLEDGER_PORT || DEFAULT_PORT))
+    await checkTeams(teamsDir(io, args))
     const [{ startLocal }, { createJsonLogger }] = await Promise.all([
       import('../../local.ts'),
       import('../../logger.ts'),

@@ -9,7 +9,7 @@ export const input: Command = {
   async run(io, argv) {
     const args = readArguments(argv, { ...CONNECTION, watch: { type: 'boolean' } }, ['RUN', 'TEXT'])
     const [runId, text] = args.positionals as [string, string]
-    return withConnection(io, args, { work: true }, async (connection) => {
+    return withConnection(io, args, { work: true, teams: false }, async (connection) => {
       await connection.client.post<RunView>(`${runPath(runId)}/input`, { input: text })
       return followRun(io, connection, runId, { watch: args.flag('watch'), json: args.flag('json') })
     })

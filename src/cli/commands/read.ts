@@ -25,7 +25,8 @@ function reading<T>(
     summary,
     async run(io, argv) {
       const args = readArguments(argv, CONNECTION, names)
-      const value = await withConnection(io, args, { work: false }, ({ client }) => read(client, args.positionals))
+      const options = { work: false, teams: usage.startsWith('teams') }
+      const value = await withConnection(io, args, options, ({ client }) => read(client, args.positionals))
       if (args.flag('json')) io.out(JSON.stringify(value, null, 2))
       else print(io, value)
       return EXIT.ok

@@ -38,7 +38,7 @@ export const run: Command = {
       ...(args.text('agent') !== undefined && { agent: args.text('agent') }),
       ...(tasksFile !== undefined ? { tasks: await readTasks(tasksFile) } : { input }),
     }
-    const options = { work: true, ...(isFile && { teamsDir: dirname(team) }) }
+    const options = { work: true, teams: true, ...(isFile && { teamsDir: dirname(team) }) }
     return withConnection(io, args, options, async (connection) => {
       const started = await connection.client.post<RunView>('/v1/runs', body)
       if (!args.flag('json')) io.err(`run ${started.runId} has started`)

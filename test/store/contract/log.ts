@@ -1,4 +1,3 @@
-import { createHash } from 'node:crypto'
 import { describe, expect, test } from 'vitest'
 import { costOf } from '../../../src/domain/pricing.ts'
 import type { SessionRef } from '../../../src/domain/run.ts'
@@ -11,6 +10,7 @@ import {
   childRef,
   DRIVER,
   money,
+  noise,
   OTHER_DRIVER,
   rootRef,
   T0,
@@ -18,14 +18,6 @@ import {
 } from '../../support/builders.ts'
 import type { TestTable } from '../../support/tables.ts'
 import { bench } from './write-cases.ts'
-
-/** Text that no compressor makes smaller than three quarters: the same for the same seed. */
-function noise(bytes: number, seed: string): string {
-  const blocks: string[] = []
-  for (let i = 0; blocks.length * 88 < bytes; i++)
-    blocks.push(createHash('sha512').update(`${seed}/${i}`).digest('base64'))
-  return blocks.join('').slice(0, bytes)
-}
 
 export function logContract(open: () => Promise<TestTable>): void {
   const at = bench(open)

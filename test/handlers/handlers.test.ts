@@ -1,0 +1,183 @@
+import path from 'node:path'
+import type { Context } from 'aws-lambda'
+import { afterAll, beforeAll, beforeEach, describe, expect, test, vi } from 'vitest'
+import { rootSessionId } from '../../src/domain/ids.ts'
+import type { SessionRef } from '../../src/domain/run.ts'
+import { createStore } from '../../src/store/store.ts'
+import { type LambdaServer, startLambdaServer } from '../support/lambda-server.ts'
+import { dynaliteTable, type TestTable } from '../support/tables.ts'
+
+type Handler = (event: unknown, context: Context) => Promise<unknown>
+const FUNCTIONS = ['http', 'start-run', 'worker', 'sweep', 'dead-letter'] as const
+const context = { awsRequestId: 'request-1', getRemainingTimeInMillis: () => 60_000 } as Context
+
+let table: TestTable
+let lambda: LambdaServer
+/** the handlers as Lambda loads them: settings from the environment, adapters for AWS, here against emulators */
+const handlers = {} as { [name in (typeof FUNCTIONS)[number]]: Handler }
+const invoked: SessionRef[] = []
+/** lines that the handlers logged */
+const lines: string[] = []
+let mayInvoke = true
+
+beforeAll(async () => {
+  table = await dynaliteTable()
+  lambda = await startLambdaServer({ worker: async (event) => void invoked.push(event as SessionRef) }, () =>
+    mayInvoke ? undefined : { status: 403, type: 'AccessDeniedException', body: { Message: 'not allowed' } },
+  )
+  vi.spyOn(process.stdout, 'write').mockImplementation((text) => lines.push(String(text)) > 0)
+  Object.assign(process.env, {
+    SUBLEDGER_TABLE: table.server!.name,
+    SUBLEDGER_DYNAMODB_ENDPOINT: table.server!.endpoint,
+    SUBLEDGER_LAMBDA_ENDPOINT: lambda.url,
+    SUBLEDGER_WORKER: 'worker',
+    SUBLEDGER_TENANT: 'ours',
+    SUBLEDGER_EVENT_AGE_SECONDS: '0.001',
+    SUBLEDGER_TEAMS: path.resolve('test/offline/teams'),
+  })
+  for (const name of FUNCTIONS) handlers[name] = (await import(`../../handlers/${name}.ts`)).handler
+})
+beforeEach(() => {
+  invoked.length = 0
+  lines.length = 0
+  mayInvoke = true
+})
+afterAll(async () => {
+  vi.restoreAllMocks()
+  await lambda.close()
+  await table.close()
+})
+
+const store = () => createStore(table.table)
+const start = async (event: object) => (await handlers['start-run'](event, context)) as { runId: string }
+
+/** Runs workers until nobody is invoked any more. */
+async function work(): Promise<void> {
+  for (await lambda.settled(); invoked.length > 0; await lambda.settled())
+    await handlers.worker(invoked.shift()!, context)
+}
+
+describe('http', () => {
+  const request = (method: string, rawPath: string, more: object = {}) => ({
+    version: '2.0',
+    rawPath,
+    rawQueryString: '',
+    headers: { host: 'example.test' },
+    requestContext: { http: { method, path: rawPath, sourceIp: '192.0.2.1' }, domainName: 'example.test', ...more },
+    isBase64Encoded: false,
+  })
+  const iam = { authorizer: { iam: { userArn: 'arn:aws:iam::123456789012:user/somebody', accountId: '123456789012' } } }
+  const call = async (...args: Parameters<typeof request>) => {
+    const answer = (await handlers.http(request(...args), context)) as { statusCode: number; body: string }
+    return { status: answer.statusCode, body: JSON.parse(answer.body) }
+  }
+
+  test('health is open', async () => {
+    expect(await call('GET', '/v1/health')).toEqual({ status: 200, body: { status: 'ok' } })
+  })
+
+  test.each([
+    ['GET', '/v1/runs'],
+    ['GET', '/v1/teams'],
+    ['POST', '/v1/runs'],
+  ])('%s %s is refused when no principal stands behind it', async (method, route) => {
+    expect(await call(method, route)).toMatchObject({ status: 401, body: { code: 'unauthorized' } })
+    expect(await call(method, route, { authorizer: { jwt: { claims: {} } } })).toMatchObject({ status: 401 })
+  })
+
+  test("a principal sees this deployment's tenant", async () => {
+    const { runId } = await start({ team: 'fan-out', input: 'Go' })
+    await work()
+    const { status, body } = await call('GET', `/v1/runs/${runId}`, iam)
+    expect([status, body.status]).toEqual([200, 'completed'])
+  })
+})
+
+describe('start-run', () => {
+  test('starts a run for the tenant of the deployment and invokes its root with ids alone', async () => {
+    const { runId } = await start({ team: 'fan-out', input: 'Go', tags: { by: 'schedule' } })
+    await lambda.settled()
+    expect(invoked).toEqual([{ tenant: 'ours', runId, sessionId: rootSessionId(runId) }])
+    expect(await store().getRun({ tenant: 'ours', runId })).toMatchObject({ team: 'fan-out', tags: { by: 'schedule' } })
+  })
+
+  test.each([
+    ['a tenant of its own choice', { team: 'fan-out', input: 'Go', tenant: 'theirs' }, /tenant/],
+    ['no team', { input: 'Go' }, /team/],
+    ['an unknown team', { team: 'nobody', input: 'Go' }, /nobody/],
+    ['neither input nor tasks', { team: 'fan-out' }, /neither input nor tasks/],
+    [
+      'an event of EventBridge without input',
+      { source: 'aws.events', 'detail-type': 'Scheduled Event' },
+      /source|team/,
+    ],
+  ])('%s is refused before anything is written', async (_what, event, message) => {
+    const before = await store().listRuns('ours', { limit: 100 })
+    await expect(start(event)).rejects.toThrow(message)
+    await lambda.settled()
+    expect(invoked).toEqual([])
+    expect((await store().listRuns('ours', { limit: 100 })).items).toHaveLength(before.items.length)
+  })
+})
+
+describe('worker', () => {
+  test('a bad event is dropped without an error, so that Lambda does not bring it again', async () => {
+    await expect(handlers.worker({ tenant: 'ours' }, context)).resolves.toBeUndefined()
+    expect(lines.map((line) => JSON.parse(line))).toMatchObject([
+      {
+        level: 'error',
+        message: 'event dropped',
+        requestId: 'request-1',
+        issues: [{ path: '/runId' }, { path: '/sessionId' }],
+      },
+    ])
+  })
+
+  test('an event of a run that is not there ends without an error', async () => {
+    const runId = '01JZZZZZZZZZZZZZZZZZZZZZZZ'
+    await expect(
+      handlers.worker({ tenant: 'ours', runId, sessionId: rootSessionId(runId) }, context),
+    ).resolves.toBeUndefined()
+  })
+})
+
+describe('what finds lost events', () => {
+  const letter = (messageId: string, requestPayload: unknown) => ({
+    messageId,
+    body: JSON.stringify({ requestContext: { condition: 'RetriesExhausted' }, requestPayload }),
+  })
+
+  test('a dead letter sends its run a new event; a message that is none is dropped', async () => {
+    const { runId } = await start({ team: 'fan-out', input: 'Go' })
+    await lambda.settled()
+    const [lost] = invoked.splice(0)
+    const answer = await handlers['dead-letter'](
+      { Records: [letter('m1', { hello: 'world' }), { messageId: 'm2', body: '{' }, letter('m3', lost)] },
+      context,
+    )
+    expect(answer).toEqual({ batchItemFailures: [] })
+    await lambda.settled()
+    expect(invoked).toEqual([lost])
+    await work()
+    expect(await store().getRun({ tenant: 'ours', runId })).toMatchObject({ status: 'completed' })
+  })
+
+  test('the sweep does so too', async () => {
+    const { runId } = await start({ team: 'fan-out', input: 'Go' })
+    await lambda.settled()
+    invoked.splice(0)
+    await handlers.sweep({}, context)
+    await work()
+    expect(await store().getRun({ tenant: 'ours', runId })).toMatchObject({ status: 'completed' })
+  })
+
+  test('a dead letter whose run cannot be looked at is given back, and the others are not', async () => {
+    await start({ team: 'fan-out', input: 'Go' })
+    await lambda.settled()
+    const [lost] = invoked.splice(0)
+    const elsewhere = { ...lost, runId: '01JZZZZZZZZZZZZZZZZZZZZZZZ' }
+    mayInvoke = false
+    const answer = await handlers['dead-letter']({ Records: [letter('m1', lost), letter('m2', elsewhere)] }, context)
+    expect(answer).toEqual({ batchItemFailures: [{ itemIdentifier: 'm1' }] })
+  })
+})
