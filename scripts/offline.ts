@@ -26,11 +26,10 @@ const STAGE = 'offline'
 const TABLE = `subledger-${STAGE}`
 const env = process.env
 
-const ports = {
-  http: port('SUBLEDGER_PORT', 4320),
-  lambda: port('SUBLEDGER_LAMBDA_PORT', 4322),
-  inner: await freePort(),
-}
+const settings = await readSettings().catch((e: Error) => {
+  console.error(e.message)
+  process.exit(2)
+})
 const code = await mkdtemp(path.join(os.tmpdir(), 'subledger-offline-'))
 await buildFunctions(code)
 const emulator = await startEmulator()
@@ -40,30 +39,38 @@ const ended = new Promise<number>((resolve) => child.once('exit', (status) => re
 for (const signal of ['SIGINT', 'SIGTERM'] as const) process.on(signal, () => child.kill('SIGTERM'))
 if (await ready()) {
   console.log(
-    `Subledger offline: HTTP API on http://127.0.0.1:${ports.http}/v1, Lambda endpoint on http://127.0.0.1:${ports.lambda}`,
+    `Subledger offline: HTTP API on http://127.0.0.1:${settings.httpPort}/v1, Lambda endpoint on http://127.0.0.1:${settings.lambdaPort}`,
   )
 }
 process.exitCode = await ended
 await emulator.close()
 await rm(code, { recursive: true, force: true })
 
-function startServerless(dynamodbEndpoint: string): ChildProcess {
-  const settings = {
-    innerPort: ports.inner,
-    lambdaPort: ports.lambda,
+/** @throws Error that names the variable and says what it should be */
+async function readSettings() {
+  return {
+    httpPort: await port('SUBLEDGER_PORT', 4320),
+    lambdaPort: await port('SUBLEDGER_LAMBDA_PORT', 4322),
+    /** serverless-offline's own Lambda endpoint, behind ours */
+    innerPort: await freePort(),
     retryDelaysMs: retryDelays(),
     sweepMs: seconds(env, 'SUBLEDGER_SWEEP_SECONDS', 5) * 1000,
-    code,
-    // other handlers for some functions, `{"worker": "path/to/file.export"}`: tests put one there that crashes
+    leaseSeconds: seconds(env, 'SUBLEDGER_LEASE_SECONDS', 10),
+    eventAgeSeconds: seconds(env, 'SUBLEDGER_EVENT_AGE_SECONDS', 10),
+    workerTimeout: Math.ceil(seconds(env, 'SUBLEDGER_WORKER_TIMEOUT_SECONDS', 60)),
+    /** other handlers for some functions, `{"worker": "path/to/file.export"}`: tests put one there that crashes */
     handlers: JSON.parse(env.SUBLEDGER_OFFLINE_HANDLERS ?? '{}'),
   }
-  const options = ['--host', '127.0.0.1', '--httpPort', `${ports.http}`, '--lambdaPort', `${ports.inner}`]
+}
+
+function startServerless(dynamodbEndpoint: string): ChildProcess {
+  const { httpPort, lambdaPort, innerPort, leaseSeconds, eventAgeSeconds, workerTimeout } = settings
+  const options = ['--host', '127.0.0.1', '--httpPort', `${httpPort}`, '--lambdaPort', `${innerPort}`]
   const flags = ['--noAuth', '--noSponsor', '--noPrependStageInUrl', '--localEnvironment']
-  const params = [
-    `leaseSeconds=${seconds(env, 'SUBLEDGER_LEASE_SECONDS', 10)}`,
-    `eventAgeSeconds=${seconds(env, 'SUBLEDGER_EVENT_AGE_SECONDS', 10)}`,
-    `workerTimeout=${Math.ceil(seconds(env, 'SUBLEDGER_WORKER_TIMEOUT_SECONDS', 60))}`,
-  ].flatMap((param) => ['--param', param])
+  const params = Object.entries({ leaseSeconds, eventAgeSeconds, workerTimeout }).flatMap(([name, value]) => [
+    '--param',
+    `${name}=${value}`,
+  ])
   const serverless = path.join(ROOT, 'node_modules/serverless/bin/serverless.js')
   return spawn(process.execPath, [serverless, 'offline', 'start', '--stage', STAGE, ...options, ...flags, ...params], {
     cwd: ROOT,
@@ -71,9 +78,9 @@ function startServerless(dynamodbEndpoint: string): ChildProcess {
     stdio: ['ignore', 'inherit', 'inherit', 'ipc'],
     env: {
       ...env,
-      SUBLEDGER_OFFLINE: JSON.stringify(settings),
+      SUBLEDGER_OFFLINE: JSON.stringify({ ...settings, code }),
       SUBLEDGER_DYNAMODB_ENDPOINT: dynamodbEndpoint,
-      SUBLEDGER_LAMBDA_ENDPOINT: `http://127.0.0.1:${ports.lambda}`,
+      SUBLEDGER_LAMBDA_ENDPOINT: `http://127.0.0.1:${lambdaPort}`,
     },
   })
 }
@@ -94,7 +101,7 @@ async function startEmulator(): Promise<{ endpoint: string; close(): Promise<voi
 /** Waits for the API to answer, and tells whether it does so well; false also when serverless-offline ended instead. */
 async function ready(): Promise<boolean> {
   while (child.exitCode === null && child.signalCode === null) {
-    const answer = await fetch(`http://127.0.0.1:${ports.http}/v1/health`).catch(() => undefined)
+    const answer = await fetch(`http://127.0.0.1:${settings.httpPort}/v1/health`).catch(() => undefined)
     if (answer) return answer.ok
     await new Promise((resolve) => setTimeout(resolve, 100))
   }
@@ -109,16 +116,22 @@ function retryDelays(): readonly number[] {
   return delays
 }
 
-function port(name: string, fallback: number): number {
+async function port(name: string, fallback: number): Promise<number> {
   const value = Number(env[name] || fallback)
   if (!Number.isInteger(value) || value < 1 || value > 65_535)
     throw new Error(`${name} is "${env[name]}": it must be a port from 1 to 65535`)
-  return value
+  return freePort(value).catch(() => {
+    throw new Error(`Port ${value} is in use: end what uses it, or set ${name} to another port`)
+  })
 }
 
-async function freePort(): Promise<number> {
+/** Tries the port, or any one that is free. */
+async function freePort(wanted = 0): Promise<number> {
   const server = createServer()
-  await new Promise<void>((resolve) => server.listen(0, '127.0.0.1', resolve))
+  await new Promise<void>((resolve, reject) => {
+    server.once('error', reject)
+    server.listen(wanted, '127.0.0.1', resolve)
+  })
   const { port: free } = server.address() as AddressInfo
   await new Promise((resolve) => server.close(resolve))
   return free

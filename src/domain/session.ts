@@ -137,12 +137,12 @@ export const subtreeSessions = (h: SessionHeader): number => h.kidsSessions + (h
 /**
  * How many of a session's children may run at once. A session that runs, or is about to wake, counts itself; one that
  * waits for everything gives its own place away, since it wakes only when none of them runs any more; one that waits for
- * some keeps its place unless it is the only one. (A wait that ends by its time-out is the one case in which a session of
- * width 1 runs beside a child.)
+ * some, or until some time, keeps its place unless it is the only one. (A wait that ends by its time-out is the one case in
+ * which a session of width 1 runs beside a child.)
  */
 function childSlots(h: SessionHeader, childWidth: number): number {
   const asleep = h.status === 'waiting' && !isReady(h)
-  const places = !asleep ? h.width - 1 : h.waitAll ? h.width : Math.max(h.width - 1, 1)
+  const places = !asleep ? h.width - 1 : h.waitAll && h.wakeAt === null ? h.width : Math.max(h.width - 1, 1)
   return Math.floor(places / childWidth)
 }
 

@@ -149,7 +149,8 @@ async function goOnElsewhere(d: Drive, state: LogState): Promise<'again' | 'gone
     })
   }
   const released = await d.ctx.store.release(d.ref, d.attempt, now(d))
-  if (released.written) await d.ctx.invoker.invoke(d.ref)
+  // a refusal may be this write's own, when its first answer was lost
+  if (released.written || (await refresh(d)).status === 'queued') await d.ctx.invoker.invoke(d.ref)
   return 'gone'
 }
 

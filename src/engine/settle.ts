@@ -32,9 +32,11 @@ export function amountOf(books: Books): Amount {
  */
 export async function settleUp(ctx: Ctx, ref: SessionRef, ended?: SessionHeader): Promise<void> {
   const { store, clock } = ctx
+  let refused = false
   for (;;) {
     // totals of an ended session change only by corrections of unknown calls: without one there is nothing to look at
     const h = ended && unknown(subtreeBooks(ended)).calls === 0 ? ended : await recheck(ctx, ref)
+    if (!isTerminal(h)) return // the root, in its next round by now
     const books = subtreeBooks(h)
     const mayChange = unknown(books).calls > 0
     if (h.parentId === null) {
@@ -46,6 +48,7 @@ export async function settleUp(ctx: Ctx, ref: SessionRef, ended?: SessionHeader)
     if (!parent.pending.has(h.ordinal)) {
       // settled already, perhaps by a write whose answer was lost, or by somebody who died before the wake
       await wake(ctx, parentRef, parent)
+      if (refused) await startQueued(ctx, parentRef, parent, h)
       return push(ctx, ref)
     }
     const lent = parent.lent[h.ordinal] ?? null
@@ -53,7 +56,10 @@ export async function settleUp(ctx: Ctx, ref: SessionRef, ended?: SessionHeader)
     const seen = mayChange ? { v: h.v, books } : null
     const settlement = { ordinal: h.ordinal, books, sessions: subtreeSessions(h), lent, back, seen }
     const settled = await store.settle(parentRef, settlement, clock.now())
-    if (!settled.written) continue
+    if (!settled.written) {
+      refused = true
+      continue
+    }
     await wake(ctx, parentRef, settled.item)
     await startNext(ctx, parentRef, settled.item, h)
     if (mayChange) await push(ctx, ref)
@@ -77,6 +83,19 @@ async function startNext(ctx: Ctx, parentRef: SessionRef, parent: SessionHeader,
   const next = { ...parentRef, sessionId: childSessionId(parentRef.sessionId, last) }
   // the parent may still be putting headers: whom it has not put yet it lets in itself, afterwards
   if (await ctx.store.getHeader(next)) await ctx.invoker.invoke(next)
+}
+
+/**
+ * The same where the settlement was written, but its answer was lost: whom it let in cannot be told any more, so every
+ * child behind this one that may run and was never claimed gets an event.
+ */
+async function startQueued(ctx: Ctx, parentRef: SessionRef, parent: SessionHeader, child: SessionHeader): Promise<void> {
+  if (isTerminal(parent) || parent.stop) return
+  for (const o of mayRun(parent, child.width).filter((o) => o > child.ordinal)) {
+    const ref = { ...parentRef, sessionId: childSessionId(parentRef.sessionId, o) }
+    const h = await ctx.store.getHeader(ref)
+    if (h?.status === 'queued' && h.attempt === 0) await ctx.invoker.invoke(ref)
+  }
 }
 
 async function mustGet(ctx: Ctx, ref: SessionRef): Promise<SessionHeader> {

@@ -39,7 +39,11 @@ export async function waitFor(d: Drive, w: WaitFor): Promise<'ready' | Step> {
       return 'asleep'
     }
     const g = await refresh(d)
-    if (isTerminal(g) || g.attempt !== d.attempt || g.status === 'waiting') return 'asleep'
+    if (isTerminal(g) || g.attempt !== d.attempt) return 'asleep'
+    if (g.status === 'waiting') {
+      await startHeldBack(d, h, g) // it was written, and the answer was lost
+      return 'asleep'
+    }
   }
 }
 

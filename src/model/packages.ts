@@ -155,11 +155,12 @@ export function callOptions(
       const thinking = anthropicThinking(d.thinkingBudget, cap ?? DEFAULT_OUTPUT_CAP)
       options.maxOutputTokens = thinking.maxOutputTokens
       if (!thinking.thinking) delete options.reasoning // the package would make a budget of it
+      const { thinking: _, ...more } = camelKeys(opts) // its budget would come on top of the cap
       options.providerOptions = {
         anthropic: {
           // arguments streamed unchecked may be no JSON, and compatible servers do not know the parameter
           toolStreaming: false,
-          ...camelKeys(opts),
+          ...more,
           ...(thinking.thinking && { thinking: thinking.thinking }),
           ...(parallel !== undefined && { disableParallelToolUse: !parallel }),
         },

@@ -2,13 +2,13 @@ import { appendFileSync } from 'node:fs'
 import { SubledgerError } from '../domain/errors.ts'
 import { byteLength } from '../domain/text.ts'
 import type { AssistantMessage } from '../domain/turn.ts'
-import { NO_USAGE, type TokenUsage, type UsageSource } from '../domain/usage.ts'
+import type { TokenUsage, UsageSource } from '../domain/usage.ts'
 import type { Clock, Model, ModelRequest, ModelResult } from '../ports.ts'
 import { brokenOff } from './failure.ts'
 import { parseScript } from './parse-script.ts'
 import { type Played, play } from './play.ts'
 import type { Script, ScriptUsage, StepError } from './script.ts'
-import { estimateInput, tokensOf } from './usage.ts'
+import { type BookedUsage, estimateInput, FREE, tokensOf } from './usage.ts'
 
 export { checkScript } from './parse-script.ts'
 
@@ -61,7 +61,8 @@ export function createScriptedModel({ clock, billFile }: ScriptedOptions): Scrip
         enter(request, result, result.message ? 'answered' : 'failed')
         return result
       } catch (fault) {
-        enter(request, { finishReason: 'error', usage: NO_USAGE, usageSource: 'reported' }, 'fault')
+        const paid = fault instanceof Fault ? fault.paid : FREE
+        enter(request, { finishReason: 'error', ...paid }, 'fault')
         throw fault
       }
     },
@@ -70,7 +71,7 @@ export function createScriptedModel({ clock, billFile }: ScriptedOptions): Scrip
 
 async function perform(request: ModelRequest, clock: Pick<Clock, 'sleep'>): Promise<ModelResult> {
   const { signal } = request
-  const nothing = { finishReason: 'error', usage: NO_USAGE, usageSource: 'reported' } as const
+  const nothing = { finishReason: 'error', ...FREE } as const
   if (signal.aborted) return { ...nothing, failure: brokenOff(signal) }
   let script: Script
   try {
@@ -114,17 +115,28 @@ async function fail(
   else if (step.delayMs > 0) await clock.sleep(step.delayMs, signal)
   const result = { finishReason: 'error', ...paid } as const
   if (signal.aborted) return { ...result, failure: brokenOff(signal) }
-  if (error.class === 'fault' || error.class === 'hang') throw new Error(error.message)
+  if (error.class === 'fault' || error.class === 'hang') throw new Fault(error.message, paid)
   const { class: kind, message, retryAfterMs } = error
   return { ...result, failure: { class: kind, message, ...(retryAfterMs !== undefined && { retryAfterMs }) } }
 }
 
+/** What a script wants the call to throw, with what the call cost all the same. */
+class Fault extends Error {
+  override readonly name = 'Fault'
+  readonly paid: BookedUsage
+
+  constructor(message: string, paid: BookedUsage) {
+    super(message)
+    this.paid = paid
+  }
+}
+
 /** What a failing call costs, and how much of that was said. */
-function spent(error: StepError, whole: TokenUsage): { usage: TokenUsage; usageSource: UsageSource } {
+function spent(error: StepError, whole: TokenUsage): BookedUsage {
   if (error.usage) return { usage: filled(error.usage, 0, 0), usageSource: 'partial' }
   if (error.afterTokens !== undefined) return { usage: withOutput(whole, error.afterTokens), usageSource: 'partial' }
   if (error.class === 'hang') return { usage: withOutput(whole, 0), usageSource: 'estimated' }
-  return { usage: NO_USAGE, usageSource: 'reported' }
+  return FREE
 }
 
 const aborted = (signal: AbortSignal): Promise<void> =>

@@ -296,6 +296,10 @@ describe('parameters', () => {
     expect(await thinking(4000, 10_000)).toMatchObject({ max_tokens: 10_000, thinking: { budget_tokens: 4000 } })
     expect(await thinking(8000, 10_000)).toMatchObject({ max_tokens: 10_000, thinking: { budget_tokens: 5000 } })
     expect(await thinking('low')).toMatchObject({ max_tokens: 32_768, thinking: { budget_tokens: 2048 } })
+    const options = { thinking: { type: 'enabled', budgetTokens: 30_000 } }
+    const smuggled = await bodyOf('anthropic', { options }, { maxOutputTokens: 2000 })
+    expect(smuggled).toMatchObject({ max_tokens: 2000 })
+    expect(smuggled.thinking).toBeUndefined()
     const small = await thinking(4000, 2000)
     expect(small).toMatchObject({ max_tokens: 2000 })
     expect(small.thinking).toBeUndefined()

@@ -151,7 +151,8 @@ describe('the bill', () => {
       await other.call(scripted({ steps: [{ error: { class: 'server', afterTokens: 3 } }] })),
       await one.call(scripted(script, { signal: AbortSignal.abort() })),
     ]
-    await one.call(scripted({ steps: [{ error: { class: 'fault' } }] })).catch(() => {})
+    const fault = { class: 'fault', usage: { input: 7 } }
+    await one.call(scripted({ steps: [{ error: fault }] })).catch(() => {})
     const lines = readFileSync(billFile, 'utf8').trimEnd().split('\n')
     const bill = lines.map((line) => JSON.parse(line) as BillEntry)
     expect(bill.map((b) => [b.outcome, b.aborted])).toEqual([
@@ -161,6 +162,7 @@ describe('the bill', () => {
       ['fault', false],
     ])
     expect(bill.slice(0, 3).map((b) => [b.usage, b.usageSource])).toEqual(results.map((r) => [r.usage, r.usageSource]))
+    expect(bill[3]!.usage).toEqual(tokens(7, 0))
     expect(bill[0]).toEqual({
       sessionId: 's1',
       n: 0,

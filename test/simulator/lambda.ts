@@ -57,6 +57,7 @@ export class Lambda {
 
   /** Puts an event in line. */
   send(ref: SessionRef, ms: number): void {
+    this.#world.invariants.accepted(ref)
     this.#deliverLater({ ref, n: 0 }, ms)
   }
 
@@ -72,7 +73,6 @@ export class Lambda {
   #deliver(event: Event): void {
     const world = this.#world
     event.n++
-    world.invariants.delivered(event.ref)
     world.start(
       'worker',
       world.options.workerTimeoutMs,
