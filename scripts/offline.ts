@@ -10,12 +10,12 @@
  */
 import { type ChildProcess, spawn } from 'node:child_process'
 import { mkdtemp, rm } from 'node:fs/promises'
-import { createRequire } from 'node:module'
-import { type AddressInfo, createServer, type Server } from 'node:net'
+import { type AddressInfo, createServer } from 'node:net'
 import os from 'node:os'
 import path from 'node:path'
 import { fileURLToPath } from 'node:url'
 import { seconds } from '../src/config.ts'
+import { type Emulator, startEmulator } from '../src/local/emulator.ts'
 import { createTable } from '../src/store/create-table.ts'
 import { dynamoClient } from '../src/store/dynamo-table.ts'
 import { buildFunctions } from './build.ts'
@@ -26,13 +26,10 @@ const STAGE = 'offline'
 const TABLE = `subledger-${STAGE}`
 const env = process.env
 
-const settings = await readSettings().catch((e: Error) => {
-  console.error(e.message)
-  process.exit(2)
-})
+const settings = await readSettings().catch(giveUp)
+const emulator = await startTable().catch(giveUp)
 const code = await mkdtemp(path.join(os.tmpdir(), 'subledger-offline-'))
 await buildFunctions(code)
-const emulator = await startEmulator()
 const child = startServerless(emulator.endpoint)
 
 const ended = new Promise<number>((resolve) => child.once('exit', (status) => resolve(status ?? 0)))
@@ -43,8 +40,13 @@ if (await ready()) {
   )
 }
 process.exitCode = await ended
-await emulator.close()
+await emulator.stop()
 await rm(code, { recursive: true, force: true })
+
+function giveUp(e: Error): never {
+  console.error(e.message)
+  process.exit(2)
+}
 
 /** @throws Error that names the variable and says what it should be */
 async function readSettings() {
@@ -86,16 +88,12 @@ function startServerless(dynamodbEndpoint: string): ChildProcess {
 }
 
 /** The embedded DynamoDB with the table in it. */
-async function startEmulator(): Promise<{ endpoint: string; close(): Promise<void> }> {
-  // it has no types
-  const dynalite = createRequire(import.meta.url)('dynalite') as (options: object) => Server
-  const server = dynalite({ createTableMs: 0, ...(env.SUBLEDGER_DATA && { path: env.SUBLEDGER_DATA }) })
-  await new Promise<void>((resolve) => server.listen(0, '127.0.0.1', resolve))
-  const endpoint = `http://127.0.0.1:${(server.address() as AddressInfo).port}`
-  const client = dynamoClient({ endpoint })
+async function startTable(): Promise<Emulator> {
+  const started = await startEmulator(env.SUBLEDGER_DATA || null)
+  const client = dynamoClient({ endpoint: started.endpoint })
   await createTable(client, TABLE)
   client.destroy()
-  return { endpoint, close: () => new Promise((resolve) => server.close(() => resolve())) }
+  return started
 }
 
 /** Waits for the API to answer, and tells whether it does so well; false also when serverless-offline ended instead. */

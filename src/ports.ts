@@ -234,12 +234,12 @@ export interface Store {
     attempt: number,
     to: { lease: number; rows: readonly BookRow[]; now: number },
   ): Promise<Written<SessionHeader>>
-  /** W12: `all`: while anything is pending; `some`: while nothing has settled since the read */
+  /** W12: `all`: while anything is pending; some: while nothing has settled since the read; `time`: until `wakeAt` */
   suspend(
     ref: SessionRef,
     attempt: number,
     until: {
-      on: 'all' | { ordinals: readonly number[]; settled: number }
+      on: 'all' | 'time' | { ordinals: readonly number[]; settled: number }
       wakeAt: number | null
       rows: readonly BookRow[]
       /** the log is closed: a stop no longer matters */
@@ -298,6 +298,12 @@ export interface Store {
     seenV: number,
     to: { seen: Seen; difference: Books; back: Amount; now: number },
   ): Promise<Written<SessionHeader>>
+
+  // ---- beside the runs
+  /** epoch ms until which a team's model is not to be called, because its provider asked for a pause; may be stale */
+  getCoolDown(tenant: string, team: string, model: string): Promise<number | undefined>
+  /** prolongs it; never shortens it */
+  coolDown(tenant: string, team: string, model: string, until: number): Promise<void>
 
   // ---- the log
   readLog(ref: SessionRef): Promise<LogSlots>

@@ -33,9 +33,9 @@ export async function callModel(d: Drive, state: LogState, intent: Intent): Prom
       call: { sessionId: d.ref.sessionId, n, driver: d.driver },
     }),
   )
-  if (result.failure?.retryAfterMs) d.retryAt = now(d) + result.failure.retryAfterMs
   const slot = withNext(d, state, intent, outcomeSlot(d, n, intent, result, startedAt))
   const put = await d.ctx.store.putResponse(d.ref, slot, d.driver)
+  await heedPause(d, intent, result)
   if (put === 'written') {
     d.slots.responses.set(n, slot)
     return 'again'
@@ -52,6 +52,18 @@ export async function callModel(d: Drive, state: LogState, intent: Intent): Prom
   await reload(d)
   // whoever holds the header goes on, so that somebody always does
   return 'again'
+}
+
+/** The provider wants a pause: this worker keeps it, and tells the others that call the same model. */
+async function heedPause(d: Drive, intent: Intent, { failure }: ModelResult): Promise<void> {
+  if (!failure?.retryAfterMs) return
+  d.retryAt = now(d) + failure.retryAfterMs
+  try {
+    await d.ctx.store.coolDown(d.ref.tenant, d.run.team, intent.model, d.retryAt)
+  } catch (fault) {
+    // it only spares the others a refusal
+    d.ctx.log.warn('could not tell the other workers of a pause', { ...d.ref, fault: String(fault) })
+  }
 }
 
 function outcomeSlot(d: Drive, n: number, intent: Intent, result: ModelResult, startedAt: number): ResponseSlot {

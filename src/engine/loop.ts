@@ -12,15 +12,12 @@ import { failureOf, isPermanent } from './failure.ts'
 import { renewLease } from './lease.ts'
 import { listStep } from './list-step.ts'
 import { haveOwn } from './money.ts'
+import { pauseBefore } from './pause.ts'
 import { systemMessage, transcript } from './prompt.ts'
 import { repair, settleUp } from './settle.ts'
 import { runTools } from './tools/run-tools.ts'
 import { toolsFor } from './tools/specs.ts'
-
-/** Wait before the first retry of a failed call, doubled for each further one. */
-const FIRST_BACKOFF_MS = 1_000
-/** Between two looks at stop and deadline while waiting. */
-const BACKOFF_STEP_MS = 2_000
+import { waitForTime } from './wait.ts'
 
 /** Drives a claimed session: looks at header and log, puts the next slot, again and again. */
 export async function loop(d: Drive): Promise<void> {
@@ -50,7 +47,10 @@ async function step(d: Drive): Promise<'again' | 'gone'> {
     const intent = state.open!
     if (intent.driver !== d.driver || d.called.has(state.n)) return writeOff(d, state.n, intent)
     if (stopped) return giveUp(d, state.n, intent, { status: 'cancelled', reason: stopped })
-    return outcome(await callModel(d, state, intent))
+    const pause = nearDeadline(d) ? 0 : await pauseBefore(d, state)
+    if (pause === 'again') return 'again'
+    // an intent may not be left open by a driver that goes: it is taken back, and made again by the next one
+    return pause === 'go' ? outcome(await callModel(d, state, intent)) : giveUp(d, state.n, intent)
   }
 
   if (stopped) return close(d, state, { status: 'cancelled', reason: stopped })
@@ -68,7 +68,11 @@ async function step(d: Drive): Promise<'again' | 'gone'> {
     await refresh(d)
     if (d.header.attempt !== d.attempt) return 'gone'
     if (d.header.stop) return 'again'
-  } else if (!(await backOff(d, state))) return 'again'
+  } else {
+    const pause = await pauseBefore(d, state)
+    if (pause === 'again') return 'again'
+    if (pause !== 'go') return outcome(await waitForTime(d, pause, state.rows))
+  }
 
   return request(d, state, messages)
 }
@@ -175,9 +179,10 @@ async function writeOff(d: Drive, n: number, intent: Intent): Promise<'again'> {
   })
 }
 
-/** My own intent, not called yet: it is given up and the log closed in one write. */
-async function giveUp(d: Drive, n: number, intent: Intent, end: End): Promise<'again'> {
-  return putOutcome(d, { ...unanswered(n, intent, now(d)), outcome: 'none', usage: NO_USAGE, cost: 0n, end })
+/** My own intent, not called yet: it is given up, and where the session ends the log is closed in the same write. */
+async function giveUp(d: Drive, n: number, intent: Intent, end?: End): Promise<'again'> {
+  const none = { ...unanswered(n, intent, now(d)), outcome: 'none', usage: NO_USAGE, cost: 0n } as const
+  return putOutcome(d, { ...none, ...(end && { end }) })
 }
 
 const unanswered = (n: number, intent: Intent, at: number) => ({
@@ -245,14 +250,4 @@ function unansweredTools(d: Drive, state: LogState) {
     return answer.results || answered ? [] : (answer.message?.toolCalls ?? [])
   }
   return []
-}
-
-/** Waits before a retry: as the provider asked, or twice as long each time. False: look at everything again first. */
-async function backOff(d: Drive, state: LogState): Promise<boolean> {
-  const { last } = state
-  if (last?.outcome !== 'failed') return true
-  const until = Math.max(d.retryAt, last.startedAt + last.durationMs + FIRST_BACKOFF_MS * 2 ** (state.failures - 1))
-  if (now(d) >= until) return true
-  await d.ctx.clock.sleep(Math.min(until - now(d), BACKOFF_STEP_MS))
-  return now(d) >= until
 }

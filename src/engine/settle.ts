@@ -89,7 +89,12 @@ async function startNext(ctx: Ctx, parentRef: SessionRef, parent: SessionHeader,
  * The same where the settlement was written, but its answer was lost: whom it let in cannot be told any more, so every
  * child behind this one that may run and was never claimed gets an event.
  */
-async function startQueued(ctx: Ctx, parentRef: SessionRef, parent: SessionHeader, child: SessionHeader): Promise<void> {
+async function startQueued(
+  ctx: Ctx,
+  parentRef: SessionRef,
+  parent: SessionHeader,
+  child: SessionHeader,
+): Promise<void> {
   if (isTerminal(parent) || parent.stop) return
   for (const o of mayRun(parent, child.width).filter((o) => o > child.ordinal)) {
     const ref = { ...parentRef, sessionId: childSessionId(parentRef.sessionId, o) }

@@ -56,3 +56,10 @@ async function startHeldBack(d: Drive, before: SessionHeader, after: SessionHead
     if (!running.has(o)) await d.ctx.invoker.invoke({ ...d.ref, sessionId: childSessionId(d.ref.sessionId, o) })
   }
 }
+
+/** Lies down until a time; the sweep wakes the session when it has come. */
+export async function waitForTime(d: Drive, until: number, rows: readonly BookRow[]): Promise<Step> {
+  const wait = { on: 'time', wakeAt: until, rows, closed: false, now: now(d) } as const
+  const suspended = await d.ctx.store.suspend(d.ref, d.attempt, wait)
+  return suspended.written ? 'asleep' : 'again'
+}

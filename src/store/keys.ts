@@ -13,8 +13,8 @@
  */
 import { createHash } from 'node:crypto'
 import { RUN_ID, SESSION_ID, TENANT } from '../domain/ids.ts'
+import { DUE_SHARDS } from '../domain/limits.ts'
 import type { RunRef, SessionRef } from '../domain/run.ts'
-import { DUE_SHARDS } from './table.ts'
 
 /** Primary key of an item. */
 export interface Key {

@@ -14,6 +14,9 @@ type SessionWrites = Pick<
   'putHeader' | 'claim' | 'release' | 'heartbeat' | 'suspend' | 'stop' | 'cancelUnclaimed' | 'finish' | 'reopenRoot'
 >
 
+/** What a session asks for that waits for nothing but time: nobody answers it, the clock does. */
+const TIMER: ReadonlySet<string> = new Set(['timer'])
+
 /** I drive it: nobody has claimed it since. */
 const MINE = all('#status = :running', '#attempt = :mine')
 
@@ -66,8 +69,11 @@ export function sessionWrites(table: TableClient): SessionWrites {
             ...(claim.first ? ['#first = :first'] : []),
           ],
           remove: ['#waitingOn', '#waitAll', '#wakeAt'],
+          // a wait for time alone is over when somebody comes; what people are asked for still stands
+          delete: ['#asks :timer'],
         },
         {
+          ':timer': TIMER,
           ':seen': claim.seenAttempt,
           ':driver': claim.driver,
           ':lease': claim.lease,
@@ -104,29 +110,36 @@ export function sessionWrites(table: TableClient): SessionWrites {
      */
     async suspend(ref, attempt, until): Promise<Written<SessionHeader>> {
       const { on, wakeAt, rows, closed, now } = until
-      if (on !== 'all' && on.ordinals.length === 0)
+      const ordinals = on === 'all' || on === 'time' ? undefined : on.ordinals
+      if (ordinals?.length === 0)
         throw new RangeError('a session cannot wait for no child: give the ordinals it waits for, or `all`')
+      if (on === 'time' && wakeAt === null)
+        throw new RangeError('a wait for time alone needs the time at which it ends')
       return update(
         ref,
         all(
           MINE,
-          on === 'all' ? 'attribute_exists(#pending)' : '#settled = :settled',
+          on === 'all' && 'attribute_exists(#pending)',
+          ordinals !== undefined && '#settled = :settled',
           !closed && 'attribute_not_exists(#stop)',
         ),
         {
           set: [
             '#status = :waiting',
-            on === 'all' ? '#waitAll = :one' : '#waitingOn = :ordinals',
             '#rows = :rows',
             '#updatedAt = :now',
+            ...(on === 'all' ? ['#waitAll = :one'] : []),
+            ...(ordinals ? ['#waitingOn = :ordinals'] : []),
             ...(wakeAt === null ? [] : ['#wakeAt = :wakeAt']),
           ],
           remove: ['#lease', '#driver'],
+          add: on === 'time' ? ['#asks :timer'] : [],
         },
         {
           ':mine': attempt,
-          ':settled': on === 'all' ? undefined : on.settled,
-          ':ordinals': on === 'all' ? undefined : new Set(on.ordinals),
+          ':settled': on === 'all' || on === 'time' ? undefined : on.settled,
+          ':ordinals': ordinals && new Set(ordinals),
+          ':timer': on === 'time' ? TIMER : undefined,
           ':rows': encodeRows(rows),
           ':wakeAt': wakeAt ?? undefined,
           ':now': now,

@@ -8,6 +8,7 @@ import { runReads } from './run-reads.ts'
 import { runWrites } from './run-writes.ts'
 import { sessionWrites } from './session-writes.ts'
 import type { TableClient } from './table-client.ts'
+import { teamState } from './team-state.ts'
 
 /**
  * The books on a table. Every write is one conditional write on one item; a condition that does not hold is a value,
@@ -22,4 +23,5 @@ export const createStore = (table: TableClient): Store => ({
   ...correctionWrites(table),
   ...logWrites(table),
   ...logReads(table),
+  ...teamState(table),
 })

@@ -172,8 +172,6 @@ export const PARTS = { driver: 'd', slot: 's', count: 'c', bytes: 'b' } as const
 export const kidsAttribute = (outcome: keyof typeof OUTCOME, field: keyof typeof TOTALS): string =>
   `k${OUTCOME[outcome]}${TOTALS[field]}`
 
-/** Shards of the index `due`, so that it is no hot key. */
-export const DUE_SHARDS = 8
 export const RUNS_INDEX = 'runs'
 export const DUE_INDEX = 'due'
 export const TTL_ATTRIBUTE = A.expiresAt

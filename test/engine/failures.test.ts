@@ -2,6 +2,7 @@ import { describe, expect, test } from 'vitest'
 import { rootSessionId } from '../../src/domain/ids.ts'
 import { MAX_FAILED_CALLS } from '../../src/domain/limits.ts'
 import { startRun } from '../../src/engine/start-run.ts'
+import { sweep } from '../../src/engine/sweep.ts'
 import { memoryTable } from '../../src/store/memory-table.ts'
 import { expectBalanced } from '../support/balance.ts'
 import { agent, scriptedTeam, testEngine } from '../support/engine.ts'
@@ -16,7 +17,10 @@ async function runAgent(steps: readonly object[], of: object = {}) {
     clock,
   })
   const run = await startRun(engine.ctx, { tenant: 'local', team: 'solo', input: 'go' })
-  for (let i = 0; i < 200 && (await engine.ctx.store.getRun(run))!.status === 'running'; i++) await clock.advance(5_000)
+  for (let i = 0; i < 200 && (await engine.ctx.store.getRun(run))!.status === 'running'; i++) {
+    await clock.advance(5_000)
+    await sweep(engine.ctx, { deadlineAt: clock.now() + 60_000 })
+  }
   await expectBalanced(engine.ctx.store, run, engine.scripted)
   const log = await engine.ctx.store.readLog({ ...run, sessionId: rootSessionId(run.runId) })
   return { engine, run: (await engine.ctx.store.getRun(run))!, calls: [...log.responses.values()] }
@@ -39,6 +43,35 @@ describe('a failing model', () => {
     const error = { class: 'rate_limit', message: 'slow down', retryAfterMs: 30_000, times: 1 }
     const { calls } = await runAgent([{ error, text: 'ok' }])
     expect(calls[1]!.startedAt - (calls[0]!.startedAt + calls[0]!.durationMs)).toBeGreaterThanOrEqual(30_000)
+  })
+
+  test('that asks for a long pause gets it without an invocation that waits', async () => {
+    const error = { class: 'rate_limit', message: 'slow down', retryAfterMs: 600_000, times: 1 }
+    const { calls, engine } = await runAgent([{ error, text: 'ok' }])
+    expect(calls.at(-1)!.startedAt - calls[0]!.startedAt).toBeGreaterThanOrEqual(600_000)
+    expect(calls.at(-1)!.attempt).toBeGreaterThan(1)
+    expect(engine.invoker.counts().delivered).toBe(2)
+  })
+
+  test('that asks one worker for a pause is left alone by the others too', async () => {
+    const clock = createVirtualClock()
+    const worker = { error: { class: 'rate_limit', message: 'slow down', retryAfterMs: 15_000, times: 1 } }
+    const steps = [
+      { when: { task: 'first' }, ...worker, text: 'ok' },
+      { when: { task: 'second' }, calls: [{ tool: 'think', args: { thought: 'x' } }], delayMs: 1_000 },
+      { text: 'ok' },
+    ]
+    const team = scriptedTeam('t', [{ agent: agent('worker', { toolsets: ['think'] }), steps }])
+    const engine = testEngine({ table: memoryTable(), teams: [team], clock })
+    const tasks = ['first', 'second'].map((task) => ({ agent: 'worker', task }))
+    const run = await startRun(engine.ctx, { tenant: 'local', team: 't', tasks })
+    await clock.advance(60_000)
+    expect((await engine.ctx.store.getRun(run))!.status).toBe('completed')
+    const calls = (await engine.ctx.store.listCalls(run, { limit: 10 })).items
+    const refused = calls.find((c) => c.outcome === 'failed')!
+    const other = calls.filter((c) => c.sessionId !== refused.sessionId)
+    expect(other).toHaveLength(2)
+    expect(other[1]!.startedAt - refused.startedAt).toBeGreaterThanOrEqual(15_000)
   })
 
   test(`fails its session after ${MAX_FAILED_CALLS} calls in a row without an answer`, async () => {

@@ -42,9 +42,12 @@ function random(seed: number): () => number {
 }
 
 type Step = readonly [name: string, (store: Store) => Promise<unknown>]
-const CHILDREN = 4
+const CHILDREN = 3
 
-/** Picks the next write from what is there now: mostly one that may hold, often one that comes too late. */
+/**
+ * Picks the next write from what is there now: mostly one that may hold, often one that comes too late. Everything is picked
+ * before the write is made, since it is made twice.
+ */
 class Script {
   readonly next: () => number
   readonly run: RunRef
@@ -60,13 +63,14 @@ class Script {
   pick = <T>(of: readonly T[]): T => of[this.below(of.length)]!
   /** what was read, or now and then something older */
   about = (seen: number) => (this.next() < 0.8 ? seen : seen - 1)
+  /** a write after which little else holds */
+  rarely = (step: Step): readonly Step[] => (this.next() < 0.4 ? [step] : [])
   amount = (): Amount => this.pick([ZERO, money(0.1), money(0.5), money(2)])
   now = () => T0 + this.below(100)
   driver = () => this.pick(['driver-a', 'driver-b'])
 
   session(): SessionRef {
-    const ordinal = this.below(CHILDREN + 2)
-    return ordinal >= CHILDREN ? this.root : childRef(this.root, ordinal)
+    return this.next() < 0.6 ? this.root : childRef(this.root, this.below(CHILDREN))
   }
 
   runStep(run: Run | undefined): Step {
@@ -76,8 +80,9 @@ class Script {
     const error = status === 'failed' ? { code: 'model', message: 'no' } : null
     const due = this.pick([null, this.now()])
     const now = this.now()
+    const born = this.pick(['running', 'waiting'] as const)
     return this.pick<Step>([
-      ['createRun', (s) => s.createRun(aRun({ ...ref, status: this.pick(['running', 'waiting']) }))],
+      ['createRun', (s) => s.createRun(aRun({ ...ref, status: born }))],
       ['cancelRun', (s) => s.cancelRun(ref, now)],
       [
         'finishRun',
@@ -106,14 +111,15 @@ class Script {
     const round = this.about(h?.round ?? 1)
     const rows = this.pick([[], [row(1)], [row(2), row(1, { outcome: 'unknown' })]])
     const first = this.pick([null, anIntent({ driver })])
-    const wakeAt = this.pick([null, this.now()])
-    const on = this.pick(['all', { ordinals: [0, 2], settled: this.about(h?.settled ?? 0) }] as const)
+    const time = this.now()
+    const on = this.pick(['all', 'time', { ordinals: [0, 2], settled: this.about(h?.settled ?? 0) }] as const)
+    const wakeAt = on === 'time' ? time : this.pick([null, time])
     const closed = this.next() < 0.3
     const [error, finalTurn, outputPreview] = this.pick([
       [null, 3, 'done'],
       [{ code: 'x', message: 'y' }, null, null],
     ] as const)
-    const unknowns = this.pick([{}, { 0: money(0.5), 3: money(0.1) }])
+    const unknowns: SessionHeader['unknowns'] = this.next() < 0.5 ? {} : { 0: money(0.5), 3: money(0.1) }
     const status = error ? 'failed' : 'completed'
     return this.pick<Step>([
       ['putHeader', (s) => s.putHeader(ref.sessionId === this.root.sessionId ? aHeader(ref) : aChild(1, ref))],
@@ -121,9 +127,9 @@ class Script {
       ['release', (s) => s.release(ref, attempt, now)],
       ['heartbeat', (s) => s.heartbeat(ref, attempt, { lease: now + 20, rows, now })],
       ['suspend', (s) => s.suspend(ref, attempt, { on, wakeAt, rows, closed, now })],
-      ['stop', (s) => s.stop(ref, 'cancelled', now)],
-      ['cancelUnclaimed', (s) => s.cancelUnclaimed(ref, 'parent_ended', now)],
-      [
+      ...this.rarely(['stop', (s) => s.stop(ref, 'cancelled', now)]),
+      ...this.rarely(['cancelUnclaimed', (s) => s.cancelUnclaimed(ref, 'parent_ended', now)]),
+      ...this.rarely([
         'finish',
         (s) =>
           s.finish(ref, {
@@ -137,14 +143,14 @@ class Script {
             outputPreview,
             now,
           }),
-      ],
+      ]),
       ['reopenRoot', (s) => s.reopenRoot(ref, round, now)],
     ])
   }
 
   moneyStep(ref: SessionRef, h: SessionHeader | undefined): Step {
     const now = this.now()
-    const ordinal = this.below(CHILDREN)
+    const ordinal = this.pick([...(h?.pending ?? []), ...Object.keys(h?.seen ?? {}).map(Number), this.below(CHILDREN)])
     const count = this.below(3)
     const [turn, from] = [this.about((h?.deleg.turn ?? -1) + 1), this.about(h?.next ?? 0)]
     const [share, more] = [this.amount(), this.amount()]
@@ -153,6 +159,7 @@ class Script {
     const seen = unknowns > 0 ? { v: 1, books: books(1, unknowns) } : null
     const seenV = this.about(h?.seen[ordinal]?.v ?? 1)
     const n = this.pick([0, 3])
+    const into = this.pick(['own', 'avail'] as const)
     return this.pick<Step>([
       ['delegate', (s) => s.delegate(ref, { turn, from, count, share, funded: count, now })],
       [
@@ -160,7 +167,7 @@ class Script {
         (s) => s.settle(ref, { ordinal, books: books(1, unknowns), sessions: 1, lent, back: more, seen }, now),
       ],
       ['lend', (s) => s.lend(ref, ordinal, lent, more)],
-      ['takeLoan', (s) => s.takeLoan(ref, h?.taken ?? ZERO, more, this.pick(['own', 'avail']))],
+      ['takeLoan', (s) => s.takeLoan(ref, h?.taken ?? ZERO, more, into)],
       ['raiseOwn', (s) => s.raiseOwn(ref, h?.own ?? ZERO, more)],
       ['correctOwn', (s) => s.correctOwn(ref, this.about(h?.v ?? 0), n, [row(3)], now)],
       [
@@ -177,7 +184,7 @@ class Script {
   }
 
   logStep(ref: SessionRef): Step {
-    const [n, of] = [this.below(3), this.driver()]
+    const [n, index, of] = [this.below(3), this.below(2), this.driver()]
     const content = 'worker '.repeat(this.pick([1, 1, 400]))
     const message = { role: 'assistant', content, toolCalls: [] } as const
     const next = this.next() < 0.3 ? { next: anIntent({ driver: of }) } : {}
@@ -186,7 +193,7 @@ class Script {
       ['putResponse', (s) => s.putResponse(ref, aResponse(n, { of, message, ...next }), of)],
       ['putResponse unknown', (s) => s.putResponse(ref, anUnknown(n, { of, ...next }), of)],
       ['bookLate', (s) => s.bookLate(ref, aResponse(n, { of, message, outcome: 'duplicate' }), of)],
-      ['putToolResult', (s) => s.putToolResult(ref, aToolResult(n, this.below(2), { content }), of)],
+      ['putToolResult', (s) => s.putToolResult(ref, aToolResult(n, index, { content }), of)],
     ])
   }
 
@@ -200,7 +207,7 @@ class Script {
   }
 }
 
-const STEPS = 400
+const STEPS = 300
 
 describe.each(TABLES.slice(1))('the table in memory and $name', ({ open }) => {
   let opened: TestTable
@@ -211,20 +218,16 @@ describe.each(TABLES.slice(1))('the table in memory and $name', ({ open }) => {
   })
   afterAll(() => opened?.close())
 
-  test.each([1, 2, 3, 4, 5])('agree on 400 random writes of seed %i', async (seed) => {
+  test.each([1, 2, 3, 4])('agree on 300 random writes of seed %i', async (seed) => {
     const script = new Script(seed)
     const memory = newMemoryTable()
     const metered = meteredTable(memory)
     const stores = { memory: createStore(metered), other: createStore(other) }
     const seen = new Map<string, { held: number; refused: number }>()
     other.reset()
-    await stores.memory.createRun(aRun(script.run))
-    await stores.other.createRun(aRun(script.run))
     for (let i = 0; i < STEPS; i++) {
       const [name, write] = await script.step(stores.memory)
-      const position = script.next
       const outcome = await write(stores.memory)
-      expect(position).toBe(script.next)
       expect(await write(stores.other), `step ${i}: ${name}`).toEqual(outcome)
       const held = outcome === 'written' || (outcome as { written?: boolean }).written === true
       const count = seen.get(name) ?? { held: 0, refused: 0 }

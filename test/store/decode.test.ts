@@ -1,13 +1,24 @@
 import { describe, expect, test } from 'vitest'
 import { decodeHeader, encodeHeader } from '../../src/store/header-codec.ts'
 import { BadItemError } from '../../src/store/item-reader.ts'
-import { responseKey } from '../../src/store/keys.ts'
+import { PART_SLOT, partKey, responseKey } from '../../src/store/keys.ts'
 import { memoryTable } from '../../src/store/memory-table.ts'
 import { decodeRun, encodeRun } from '../../src/store/run-codec.ts'
 import { createStore } from '../../src/store/store.ts'
 import { A, TOTALS } from '../../src/store/table.ts'
 import type { Attribute, Item } from '../../src/store/table-client.ts'
-import { aHeader, anIntent, aResponse, aRun, aToolResult, DRIVER, rootRef, row, runRef } from '../support/builders.ts'
+import {
+  aHeader,
+  anIntent,
+  aResponse,
+  aRun,
+  aToolResult,
+  DRIVER,
+  noise,
+  rootRef,
+  row,
+  runRef,
+} from '../support/builders.ts'
 
 const without = (item: Item, name: string): Item =>
   Object.fromEntries(Object.entries(item).filter(([other]) => other !== name))
@@ -144,7 +155,7 @@ describe('a damaged log', () => {
   test('whose part is missing, or short, is an error that says which', async () => {
     const table = memoryTable()
     const store = createStore(table)
-    const content = noise(500_000, 'parts')
+    const content = noise(600_000, 'parts')
     await store.putResponse(ref, aResponse(0, { message: { role: 'assistant', content, toolCalls: [] } }), DRIVER)
     const slot = table.items().find((item) => item[A.sk] === responseKey(ref, 0).sk)!
     expect(slot[A.parts]).toBeDefined()
@@ -154,10 +165,9 @@ describe('a damaged log', () => {
     await expect(createStore(other).readLog(ref)).rejects.toThrow(/part 0 of 2 of its body is missing/)
     await expect(createStore(other).getResponse(ref, 0)).rejects.toThrow(/part 0 of 2 of its body is missing/)
 
-    for (const item of table.items()) {
-      const raw = item[A.raw]
-      await other.put({ item: raw instanceof Uint8Array ? { ...item, [A.raw]: raw.slice(1) } : item })
-    }
+    for (const item of table.items()) await other.put({ item })
+    const part = partKey(ref, 0, DRIVER, PART_SLOT.response, 1)
+    await other.put({ item: { ...part, [A.raw]: new Uint8Array(3) } })
     await expect(createStore(other).getResponse(ref, 0)).rejects.toThrow(
       /its parts have \d+ bytes, they should have \d+/,
     )

@@ -52,6 +52,7 @@ describe.each(TABLES)('the meter on $name', ({ open }) => {
     const ref = rootRef(fresh())
     await store.putHeader(aHeader(ref))
     await store.putHeader(aHeader(ref))
+    await store.putRequest(ref, aRequest(0), DRIVER)
     await store.stop(ref, 'cancelled', T0)
     await store.stop(ref, 'cancelled', T0)
     await store.getHeader(ref)
@@ -60,12 +61,12 @@ describe.each(TABLES)('the meter on $name', ({ open }) => {
     await store.readLog(ref)
     expect(meter.snapshot()).toMatchObject({
       gets: 3,
-      puts: 2,
+      puts: 3,
       updates: 2,
       queries: 1,
       refused: 2,
       readUnits: 1 + 0.5 + 0.5 + 1,
-      writeUnits: 4,
+      writeUnits: 5,
       indexUnits: 0,
     })
   })

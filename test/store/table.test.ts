@@ -1,4 +1,5 @@
 import { describe, expect, test } from 'vitest'
+import { DUE_SHARDS } from '../../src/domain/limits.ts'
 import { CALL_OUTCOMES, COUNTS } from '../../src/domain/usage.ts'
 import * as keys from '../../src/store/keys.ts'
 import {
@@ -6,7 +7,6 @@ import {
   AMOUNT,
   BOUND,
   DELEG,
-  DUE_SHARDS,
   END,
   ERROR,
   INTENT,

@@ -77,7 +77,8 @@ export async function startProduct(place: Workplace, env: { readonly [name: stri
     },
     async ended(runId) {
       for (;;) {
-        const run = await get(`/runs/${runId}`)
+        // biome-ignore lint/suspicious/noExplicitAny: an answer of any shape
+        const run: any = await get(`/runs/${runId}`)
         if (!['running', 'waiting'].includes(run.status)) return run
         await new Promise((resolve) => setTimeout(resolve, 100))
       }

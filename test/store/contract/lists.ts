@@ -1,7 +1,7 @@
 import { describe, expect, test } from 'vitest'
+import { DUE_SHARDS } from '../../../src/domain/limits.ts'
 import type { Run } from '../../../src/domain/run.ts'
 import { dueShard } from '../../../src/store/keys.ts'
-import { DUE_SHARDS } from '../../../src/store/table.ts'
 import {
   aChild,
   aHeader,

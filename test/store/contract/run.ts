@@ -243,6 +243,17 @@ export function runContract(open: () => Promise<TestTable>): void {
       expect(await at.store.getInput(ref, 1, OTHER_DRIVER)).toBeUndefined()
     })
 
+    test('a task of a list is found by its place, and with it those of its chunk', async () => {
+      const ref = at.newRun()
+      const tasks = Array.from({ length: 250 }, (_, i) => ({ agent: 'worker', task: `task ${i}` }))
+      await at.store.putInput(ref, 1, DRIVER, { tasks })
+      for (const i of [0, 99, 100, 249]) expect(await at.store.getTask(ref, 1, DRIVER, i)).toEqual(tasks[i])
+      expect(await at.store.getTask(ref, 1, DRIVER, 250)).toBeUndefined()
+      expect(await at.store.getTasks(ref, 1, DRIVER, 100)).toEqual(tasks.slice(100, 200))
+      expect(await at.store.getTasks(ref, 1, DRIVER, 200)).toEqual(tasks.slice(200))
+      await expect(at.store.getTask(ref, 1, DRIVER, 300)).rejects.toThrow('there are no tasks')
+    })
+
     test('an input keeps its text to the last byte', async () => {
       const ref = at.newRun()
       const input = 'a\u0000b "quoted" \\ 👩‍👩‍👧 \ud83d half of a pair'
@@ -255,6 +266,26 @@ export function runContract(open: () => Promise<TestTable>): void {
     const run = aRun({ ...at.newRun(), limit: { ...money(1), tok: 10n ** 24n - 1n } })
     await at.store.createRun(run)
     expect((await at.store.getRun(run))?.limit.tok).toBe(999_999_999_999_999_999_999_999n)
+  })
+
+  describe('cool-downs of a team’s model', () => {
+    const until = async (tenant: string, team: string, model: string) => at.store.getCoolDown(tenant, team, model)
+
+    test('are prolonged and never shortened, also by many at once', async () => {
+      expect(await until('cool', 'crew', 'mini')).toBeUndefined()
+      const times = Array.from({ length: 50 }, (_, i) => T0 + ((i * 7) % 50))
+      await Promise.all(times.map((time) => at.store.coolDown('cool', 'crew', 'mini', time)))
+      expect(await until('cool', 'crew', 'mini')).toBe(T0 + 49)
+      await at.store.coolDown('cool', 'crew', 'mini', T0 + 20)
+      expect(await until('cool', 'crew', 'mini')).toBe(T0 + 49)
+    })
+
+    test('are of one tenant, team and model', async () => {
+      await at.store.coolDown('cool', 'a', 'b', T0)
+      expect(await until('cool', 'a', 'other')).toBeUndefined()
+      expect(await until('cool', 'other', 'b')).toBeUndefined()
+      expect(await until('other', 'a', 'b')).toBeUndefined()
+    })
   })
 
   test.each(['', 'a#b', 'a/b', '-a', 'a'.repeat(65)])(

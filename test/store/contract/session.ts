@@ -80,6 +80,13 @@ const CLAIMS: HeaderCase[] = [
     refused: { 'its time has not come': { wakeAt: NOW }, 'somebody has claimed it since': { attempt: 4 } },
   },
   {
+    name: 'W3 claim a session that waited for time alone, with an approval still open',
+    from: { ...waiting, attempt: 3, asks: new Set(['timer', 'a1']), wakeAt: NOW - 1 },
+    write: claim(3),
+    becomes: { ...claimed, attempt: 4, asks: new Set(['a1']), wakeAt: null },
+    refused: { 'its time has not come': { wakeAt: NOW }, 'it has no time': { wakeAt: null } },
+  },
+  {
     name: 'W3 claim a session that waited for some which have settled, while others are pending',
     from: { ...waiting, attempt: 3, pending: new Set([8]) },
     write: claim(3),
@@ -131,6 +138,18 @@ const DRIVING: HeaderCase[] = [
     becomes: { ...waiting, waitingOn: new Set([3, 5]), wakeAt: LATER, rows, updatedAt: NOW },
     refused: {
       'one has settled since it was read': { settled: 3 },
+      'it was asked to stop': { stop: 'cancelled' },
+      'somebody has claimed it since': { attempt: 2 },
+      'it is queued': { status: 'queued' },
+      ...terminal,
+    },
+  },
+  {
+    name: 'W12 suspend until a time, whatever is pending',
+    from: { pending: new Set([3]), settled: 2 },
+    write: (store, ref) => store.suspend(ref, 1, { on: 'time', wakeAt: LATER, rows, closed: false, now: NOW }),
+    becomes: { ...waiting, asks: new Set(['timer']), wakeAt: LATER, rows, updatedAt: NOW },
+    refused: {
       'it was asked to stop': { stop: 'cancelled' },
       'somebody has claimed it since': { attempt: 2 },
       'it is queued': { status: 'queued' },
@@ -369,8 +388,25 @@ export function sessionContract(open: () => Promise<TestTable>): void {
     }
   })
 
-  test('a wait for no child is a mistake of the caller', async () => {
-    const until = { on: { ordinals: [], settled: 0 }, wakeAt: null, rows: [], closed: false, now: NOW }
-    await expect(at.store.suspend(rootRef(), 1, until)).rejects.toThrow('cannot wait for no child')
+  test('a wait for no child, and one for no time, are mistakes of the caller', async () => {
+    const until = { wakeAt: null, rows: [], closed: false, now: NOW }
+    const some = { ...until, on: { ordinals: [], settled: 0 } }
+    await expect(at.store.suspend(rootRef(), 1, some)).rejects.toThrow('cannot wait for no child')
+    const time = { ...until, on: 'time' } as const
+    await expect(at.store.suspend(rootRef(), 1, time)).rejects.toThrow('needs the time at which it ends')
+  })
+
+  test('a wait for time is over by a stop, and by its time, and by nothing else', async () => {
+    const until = { on: 'time', wakeAt: LATER, rows: [], closed: false, now: NOW } as const
+    const next = (now: number) => ({ seenAttempt: 1, driver: OTHER_DRIVER, now, lease: now, first: null })
+    const [timed, stopped] = [rootRef(at.newRun()), rootRef(at.newRun())]
+    for (const ref of [timed, stopped]) {
+      await at.store.putHeader(aRunningHeader(ref))
+      await at.store.suspend(ref, 1, until)
+      expect((await at.store.claim(ref, next(LATER))).written).toBe(false)
+    }
+    expect((await at.store.claim(timed, next(LATER + 1))).written).toBe(true)
+    await at.store.stop(stopped, 'cancelled', NOW)
+    expect((await at.store.claim(stopped, next(NOW))).written).toBe(true)
   })
 }

@@ -1,0 +1,37 @@
+/** Every team in the documentation can be run as it stands. */
+import { describe, expect, test } from 'vitest'
+import { checkScript } from '../../src/model/parse-script.ts'
+import { parseTeam } from '../../src/team/parse-team.ts'
+import { formatProblems } from '../../src/team/problems.ts'
+import { blocks, PAGES } from './pages.ts'
+
+const yaml = PAGES.flatMap((p) =>
+  blocks(p)
+    .filter((b) => b.language === 'yaml')
+    .map((b) => ({ place: `${p.path}:${b.line}`, text: b.text })),
+)
+/** A piece of a team file is tried with an agent for each of its models. */
+const whole = (text: string): string => {
+  if (/^agents:/m.test(text)) return text
+  const models = [...(text.split(/^models:$/m)[1] ?? '').matchAll(/^ {2}(\w+):$/gm)].map((m) => m[1]!)
+  const agents = models.map((m, i) => `  ${i === 0 ? 'root' : m}: { model: ${m}, instruction: Work. }`)
+  return `agents:\n${agents.join('\n')}\n${text}`
+}
+
+describe('a team in the documentation', () => {
+  test.each(yaml)('$place has no errors', ({ place, text }) => {
+    const { team, problems } = parseTeam(whole(text), { file: place, checkScript })
+    expect(formatProblems(problems.filter((p) => p.severity === 'error'))).toBe('')
+    expect(team?.agents.length).toBeGreaterThan(0)
+  })
+
+  test('is in the README and in the page on team files', () => {
+    expect(yaml.some((b) => b.place.startsWith('README.md'))).toBe(true)
+    expect(yaml.some((b) => b.place.startsWith('docs/teams.md'))).toBe(true)
+  })
+
+  test('control: one with an agent that is not there is found', () => {
+    const bad = 'agents:\n  root: { model: openai/gpt-4o, instruction: Lead., sub_agents: [nobody] }'
+    expect(parseTeam(bad, { file: 'bad.yaml' }).team).toBeUndefined()
+  })
+})
