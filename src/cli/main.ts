@@ -83,13 +83,17 @@ async function help(print: (line: string) => void): Promise<void> {
   print('Exit codes: 0 good, 1 the run did not complete, 2 wrong use or bad input, 130 interrupted.')
 }
 
+const IMPATIENT_MS = 1_000
+
 /** The process as a command sees it. */
 function processIo(): Io {
   const interrupt = new AbortController()
+  let first: number | undefined
   const onSignal = () => {
-    // a second signal ends the process at once
-    process.off('SIGINT', onSignal).off('SIGTERM', onSignal)
+    first ??= performance.now()
     interrupt.abort()
+    // a terminal and a starter may each send the same signal; one that comes later is meant
+    if (performance.now() - first > IMPATIENT_MS) process.exit(EXIT.interrupted)
   }
   process.on('SIGINT', onSignal).on('SIGTERM', onSignal)
   return {

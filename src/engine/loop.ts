@@ -59,8 +59,11 @@ async function step(d: Drive): Promise<'again' | 'gone'> {
   if (nearDeadline(d)) return goOnElsewhere(d, state)
 
   let messages: readonly Message[] = []
-  if (closed) messages = await newRound(d, state)
-  else if (state.kind === 'start') messages = [await firstMessage(d)]
+  if (closed) {
+    const opening = await newRound(d, state)
+    if (!opening) return 'again'
+    messages = opening
+  } else if (state.kind === 'start') messages = [await firstMessage(d)]
   else if (state.kind === 'tools') {
     const results = await runTools(d, state.last!)
     if (typeof results === 'string') return outcome(results)
@@ -225,10 +228,11 @@ async function bookNeverCalled(d: Drive): Promise<void> {
 
 /**
  * What opens a new round: an error result for every tool call that was still without one (a transcript can always be
- * sent again), then the new input.
+ * sent again), then the new input. Undefined: the round has ended since.
  */
-async function newRound(d: Drive, state: LogState): Promise<Message[]> {
+async function newRound(d: Drive, state: LogState): Promise<Message[] | undefined> {
   const run = await d.ctx.store.getRun(d.ref, { consistent: true })
+  if (run && run.round > d.header.round) return undefined
   const input = run && (await d.ctx.store.getInput(d.ref, d.header.round, run.inputRef))
   if (!input || !('input' in input)) throw new Error(`the input of round ${d.header.round} is not in the table`)
   const messages: Message[] = unansweredTools(d, state).map(({ id, name }) => ({

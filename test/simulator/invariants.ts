@@ -13,8 +13,8 @@ import type { ModelRequest } from '../../src/ports.ts'
 import { decodeHeader } from '../../src/store/header-codec.ts'
 import { A } from '../../src/store/table.ts'
 import type { Item } from '../../src/store/table-client.ts'
-import type { Change } from './mirror.ts'
 import { checkBill } from './bill.ts'
+import type { Change } from './mirror.ts'
 import { conversationFault, resultsMissingFor, sessionFault } from './transcripts.ts'
 import { addAll, amountOf, byOutcome, difference, type Sums, sumOfBooks, sumOfItems, sumOfRows } from './truth.ts'
 import { Injected, type Invocation, type World } from './world.ts'
@@ -111,7 +111,9 @@ export class Invariants {
   /** 4. Once: what is there is never put again, and only an unknown outcome is replaced. */
   #onceOnly(change: Exclude<Change, { kind: 'body' }>, how: 'put' | 'update'): void {
     if (how === 'put' && change.before) {
-      this.#fail(`4: a ${change.kind} is put over one that is there${'s' in change ? ` (${this.#name(change.s)})` : ''}`)
+      this.#fail(
+        `4: a ${change.kind} is put over one that is there${'s' in change ? ` (${this.#name(change.s)})` : ''}`,
+      )
     }
     if (how === 'update' && !change.before) this.#fail(`4: an update makes a ${change.kind}`)
     if (how === 'update' && change.kind === 'response') {
@@ -127,7 +129,8 @@ export class Invariants {
       if (before.pending.has(o)) continue
       const key = `${h.sessionId}/${o}`
       if (this.#given.has(key)) this.#fail(`4: ordinal ${o} of ${this.#name(h.sessionId)} is given twice`)
-      if (o < before.next || o >= h.next) this.#fail(`4: ordinal ${o} of ${this.#name(h.sessionId)} is beside the watermark`)
+      if (o < before.next || o >= h.next)
+        this.#fail(`4: ordinal ${o} of ${this.#name(h.sessionId)} is beside the watermark`)
       this.#given.add(key)
     }
     for (const o of before.pending) {
@@ -159,7 +162,8 @@ export class Invariants {
   #final(what: string, before: { status: string; round: number }, after: { status: string; round: number }): void {
     if (!isTerminal(before) || before.status === after.status) return
     if (after.round === before.round) this.#fail(`7: ${what} was ${before.status} and becomes ${after.status}`)
-    else if (after.round !== before.round + 1) this.#fail(`7: ${what} goes from round ${before.round} to ${after.round}`)
+    else if (after.round !== before.round + 1)
+      this.#fail(`7: ${what} goes from round ${before.round} to ${after.round}`)
   }
 
   /** 7. A log is closed before its header becomes terminal, and no call begins after that. */
@@ -181,7 +185,8 @@ export class Invariants {
     const what = `call ${n} of ${this.#name(s)}`
     const run = mirror.run!
     const h = mirror.headers.get(s)!
-    if (this.#sawStop.get(inv) === `${run.round}/${h.round}`) this.#fail(`7: ${what} is made after its driver saw the stop`)
+    if (this.#sawStop.get(inv) === `${run.round}/${h.round}`)
+      this.#fail(`7: ${what} is made after its driver saw the stop`)
     // an invocation that was held up cannot know
     const held = (since: number) => (inv.hurtAt ?? 0) > since
     const stopped = this.#stoppedAt.get(s)
@@ -253,7 +258,12 @@ export class Invariants {
         this.#spendFirst(after.sessionId, after.deleg.turn, 'children are made')
       }
     }
-    if (before?.status === 'waiting' && after.status === 'running' && before.wakeAt !== null && after.pending.size > 0) {
+    if (
+      before?.status === 'waiting' &&
+      after.status === 'running' &&
+      before.wakeAt !== null &&
+      after.pending.size > 0
+    ) {
       this.#timedOut.add(after.sessionId)
     }
     if (after.first && !before?.first) this.#openIntent(after.sessionId, 0)
@@ -311,7 +321,7 @@ export class Invariants {
     if (isTerminal(h) && !reopened) this.#fail(`${what} it is ${h.status}`)
     if (h.status === 'running' && h.lease !== null && h.lease >= now) this.#fail(`${what} its driver's lease stands`)
     if (h.status === 'waiting' && !(h.wakeAt !== null && h.wakeAt < now)) {
-      if (h.waitingOn.size > 0 || (h.waitAll && h.pending.size > 0)) this.#fail(`${what} it waits for children`)
+      if (this.#waitsForSomething(h)) this.#fail(`${what} it waits for something`)
     }
     if (h.status === 'queued' && !this.#wrote.has(inv) && h.updatedAt + this.#world.options.eventAgeMs > now + 2_000) {
       this.#fail(`${what} its event is only ${now - h.updatedAt} ms old`)
@@ -323,8 +333,9 @@ export class Invariants {
     this.#invokedAt.set(ref.sessionId, this.#world.now)
   }
 
-  sweepLost(): void {
-    this.#sweepLostAt = this.#world.now
+  /** A sweep was lost, or held up until then. */
+  sweepLost(at = this.#world.now): void {
+    this.#sweepLostAt = Math.max(this.#sweepLostAt, at)
   }
 
   /** A lost event is noticed within 3 minutes of virtual time. */
@@ -343,10 +354,13 @@ export class Invariants {
     scheduler.after(NOTICED_MS, look)
   }
 
+  #waitsForSomething = (h: SessionHeader): boolean =>
+    h.asks.size > 0 || h.waitingOn.size > 0 || (h.waitAll && h.pending.size > 0)
+
   /** Nobody drives it and somebody should. */
   #wantsEvent(h: SessionHeader): boolean {
     if (h.status === 'running') return h.lease !== null && h.lease < this.#world.now
-    if (h.status === 'waiting') return h.waitingOn.size === 0 && !(h.waitAll && h.pending.size > 0)
+    if (h.status === 'waiting') return !this.#waitsForSomething(h)
     const parent = h.parentId === null ? undefined : this.#world.mirror.headers.get(h.parentId)
     return !parent || h.stop !== null || mayRun(parent, h.width).includes(h.ordinal)
   }
@@ -357,7 +371,8 @@ export class Invariants {
   threw(inv: Invocation, error: unknown): void {
     if (error instanceof Injected) return
     if (SubledgerError.is(error) && inv.kind === 'input' && error.code === 'run_active') return
-    if (SubledgerError.is(error) && (inv.kind === 'input' || inv.kind === 'cancel') && error.code === 'unknown_run') return
+    if (SubledgerError.is(error) && (inv.kind === 'input' || inv.kind === 'cancel') && error.code === 'unknown_run')
+      return
     this.#fail(`an invocation throws by itself: ${error instanceof Error ? (error.stack ?? error.message) : error}`)
   }
 
@@ -392,8 +407,11 @@ export class Invariants {
   /** 9. Nothing is stuck: the run has ended, and so has every session of it. */
   #nothingStuck(run: Run): void {
     const { headers } = this.#world.mirror
-    const live = [...headers.values()].filter((h) => !isTerminal(h)).map((h) => `${this.#name(h.sessionId)} ${h.status}`)
-    if (!isTerminal(run)) this.#fail(`9: stuck: the run is ${run.status}; ${live.join(', ') || 'all sessions have ended'}`)
+    const live = [...headers.values()]
+      .filter((h) => !isTerminal(h))
+      .map((h) => `${this.#name(h.sessionId)} ${h.status}`)
+    if (!isTerminal(run))
+      this.#fail(`9: stuck: the run is ${run.status}; ${live.join(', ') || 'all sessions have ended'}`)
     else if (live.length > 0) this.#fail(`9: the run is ${run.status}, and ${live.join(', ')}`)
     const root = headers.get(rootSessionId(run.runId))!
     if (isTerminal(run) && (root.status !== run.status || root.round !== run.round)) {

@@ -110,7 +110,9 @@ export class Provider {
     if (trouble === 'refused') {
       const permanent = random.chance(0.08)
       const failure = permanent ? random.pick(['auth', 'invalid_request'] as const) : random.pick(REFUSALS)
-      const retryAfterMs = failure === 'rate_limit' && random.chance(0.5) ? random.between(500, 20_000) : undefined
+      // a long pause is slept through without a Lambda, and it is the sweep that ends it
+      const longest = this.#world.weather.options.mode === 'storm' ? 90_000 : 8_000
+      const retryAfterMs = failure === 'rate_limit' && random.chance(0.5) ? random.between(500, longest) : undefined
       return { result: failed(failure, NO_USAGE, 'reported', retryAfterMs), ms: quick / 10 }
     }
     if (trouble === 'failed') return { result: failed(random.pick(FAILURES), usage, 'reported'), ms: quick }

@@ -1,8 +1,9 @@
 /** One seed, from its start to its rest. */
+
+import { isTerminal } from '../../src/domain/session.ts'
 import { addInput } from '../../src/engine/add-input.ts'
 import { cancelRun } from '../../src/engine/cancel-run.ts'
 import { startRun } from '../../src/engine/start-run.ts'
-import { isTerminal } from '../../src/domain/session.ts'
 import { randomFrom, randomOf, randomText } from './random.ts'
 import { type Scenario, scenarioOf } from './scenario.ts'
 import { settle } from './scheduler.ts'

@@ -56,7 +56,12 @@ export function sessionFault(mirror: Mirror, s: string): string | undefined {
     if (!requests.has(n) && !r) return `slot ${n} is missing`
     if (r?.outcome !== 'accepted' || !r.message) continue
     messages.push(r.message, ...(r.results ?? []))
-    const next = r.results ?? [...requests].filter(([k]) => k > n).sort(([a], [b]) => a - b).find(([, q]) => q.messages.length > 0)?.[1].messages
+    const next =
+      r.results ??
+      [...requests]
+        .filter(([k]) => k > n)
+        .sort(([a], [b]) => a - b)
+        .find(([, q]) => q.messages.length > 0)?.[1].messages
     for (const [i, call] of r.message.toolCalls.entries()) {
       const there = next?.find((m) => m.role === 'tool' && m.toolCallId === call.id)
       if (there) contents.set(`${n}#${i}`, there.content)

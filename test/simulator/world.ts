@@ -218,6 +218,7 @@ export class World {
     this.note(inv, `STANDS STILL for ${Math.round(ms / 1000)} s`)
     inv.frozenUntil = this.now + ms
     inv.hurtAt = inv.frozenUntil
+    if (inv.kind === 'sweep') this.invariants.sweepLost(inv.frozenUntil)
   }
 
   /** One call of an invocation to a port. */

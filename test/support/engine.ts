@@ -32,6 +32,8 @@ export interface TestEngineOptions {
   readonly clock?: Clock
   readonly leaseMs?: number
   readonly retryDelaysMs?: readonly number[]
+  /** how long an invocation may take */
+  readonly timeoutMs?: number
 }
 
 export function testEngine(options: TestEngineOptions): TestEngine {
@@ -49,7 +51,10 @@ export function testEngine(options: TestEngineOptions): TestEngine {
     log,
     worker: (ref, delivery) => runSession(ctx, ref, { deadlineAt: delivery.deadlineAt }),
     onDeadLetter: async (ref) => void (await sweepRun(ctx, ref)),
-    settings: { retryDelaysMs: options.retryDelaysMs ?? [5, 10] },
+    settings: {
+      retryDelaysMs: options.retryDelaysMs ?? [5, 10],
+      ...(options.timeoutMs !== undefined && { timeoutMs: options.timeoutMs }),
+    },
   })
   const ctx: EngineContext = {
     store: createStore(options.table),

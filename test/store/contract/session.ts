@@ -3,6 +3,7 @@ import type { SessionHeader } from '../../../src/domain/session.ts'
 import {
   aHeader,
   anIntent,
+  aRunningHeader,
   books,
   DRIVER,
   money,
