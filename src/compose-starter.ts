@@ -1,10 +1,12 @@
 import { compose, type LambdaContext } from './compose.ts'
 import type { Config } from './config.ts'
 import { checkScript } from './model/parse-script.ts'
+import { createPrices } from './prices/prices.ts'
 import { createFolderTeams } from './team/folder-teams.ts'
 
-/** For functions that start runs or show them: teams, and no models. */
+/** For functions that start runs or show them: teams with their prices, and no models. */
 export function composeStarter(config: Config): LambdaContext {
   const ctx = compose(config)
-  return { ...ctx, teams: createFolderTeams(config.teams, { checkScript, log: ctx.log }) }
+  const teams = createFolderTeams(config.teams, { checkScript, log: ctx.log })
+  return { ...ctx, teams, prices: createPrices() }
 }

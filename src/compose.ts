@@ -7,7 +7,7 @@ import type { Config } from './config.ts'
 import type { EngineContext } from './engine/context.ts'
 import { createLambdaInvoker } from './invoke/lambda-invoker.ts'
 import { createJsonLogger, type JsonLogger } from './logger.ts'
-import type { Model, Teams } from './ports.ts'
+import type { Model, Prices, Teams } from './ports.ts'
 import { dynamoClient, dynamoTable } from './store/dynamo-table.ts'
 import { createStore } from './store/store.ts'
 import { systemClock, systemIds } from './system.ts'
@@ -23,6 +23,7 @@ export function compose(config: Config): LambdaContext {
     store: createStore(dynamoTable(dynamoClient({ endpoint: config.dynamodbEndpoint }), config.table)),
     invoker: createLambdaInvoker(lambdaClient(config.lambdaEndpoint), config.workerFunction),
     teams: noTeams,
+    prices: noPrices,
     model: noModel,
     clock: systemClock,
     ids: systemIds,
@@ -45,6 +46,10 @@ const noModel: Model = {
 const noTeams: Teams = {
   list: () => Promise.reject(new Error('This function knows no teams: a run keeps its own')),
   get: () => Promise.reject(new Error('This function knows no teams: a run keeps its own')),
+}
+
+const noPrices: Prices = {
+  of: () => Promise.reject(new Error('This function knows no prices: a run keeps its own')),
 }
 
 /** Makes a thing at its first use, and once for each container; when that fails, the next use tries again. */

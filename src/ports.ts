@@ -32,6 +32,8 @@ import type {
 } from './domain/turn.ts'
 import type { BookRow, Books, TokenUsage, UsageSource } from './domain/usage.ts'
 
+export type { AskedModel, Prices } from './ports/prices.ts'
+
 export interface Clock {
   /** epoch ms */
   now(): number

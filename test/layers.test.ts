@@ -13,6 +13,7 @@ const MAY: { readonly [layer: string]: readonly string[] } = {
   model: ['domain', 'ports'],
   invoke: ['domain', 'ports'],
   team: ['domain', 'ports'],
+  prices: ['domain', 'ports'],
   engine: ['domain', 'ports'],
   http: ['domain', 'ports', 'engine'],
 }

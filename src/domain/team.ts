@@ -1,5 +1,5 @@
 import { parseUsd } from './money.ts'
-import type { Price } from './pricing.ts'
+import { dearestAt, type Price, type PricePeriod, type PriceSchedule, priceAt } from './pricing.ts'
 
 /**
  * A resolved team: what a team file says after validation, with nothing left to look up. It is frozen with the run
@@ -34,7 +34,14 @@ export interface AgentDefinition {
 export type ToolsetName = 'think' | 'background_agents'
 
 /** How a provider is spoken to. */
-export type ModelApi = 'openai_chatcompletions' | 'openai_responses' | 'openai_compatible' | 'anthropic' | 'scripted'
+export type ModelApi =
+  | 'openai_chatcompletions'
+  | 'openai_responses'
+  | 'openai_compatible'
+  | 'anthropic'
+  | 'google'
+  | 'amazon_bedrock'
+  | 'scripted'
 
 export interface ModelDefinition {
   /** the provider as the team file names it, for the books */
@@ -56,8 +63,10 @@ export interface ModelDefinition {
   readonly thinkingBudget?: number | string
   /** provider_opts as they stand; for `scripted` they hold the script */
   readonly options?: { readonly [key: string]: unknown }
-  /** USD per million tokens as decimal strings (`models.x.cost`); left out: no price is known */
+  /** USD per million tokens as decimal strings (`models.x.cost`); it goes before `prices` */
   readonly cost?: PricePerMillion
+  /** what was known of the model's price when the run began; without this and `cost` its calls have no price */
+  readonly prices?: ModelPrices
 }
 
 /** USD per million tokens, decimal strings with at most six decimals. */
@@ -69,6 +78,37 @@ export interface PricePerMillion {
   readonly cacheWrite1h?: string
 }
 
+/** A model's prices by date and size of the prompt, out of a provider's price list, as they stood when the run began. */
+export interface ModelPrices {
+  /** where they come from: name, version and date of the list */
+  readonly source: string
+  readonly schedule: readonly PricesFrom[]
+  /** other models of the provider, by id, that may answer in this one's place and cost something else */
+  readonly others?: { readonly [id: string]: readonly PricesFrom[] }
+}
+
+/** Prices while a condition holds. The last that holds goes before those before it; the first has no condition. */
+export interface PricesFrom {
+  /** the first day, in UTC: `2026-08-17` */
+  readonly since?: string
+  /** from and to, of each day in UTC: `["00:30:00", "16:30:00"]` */
+  readonly daily?: readonly [string, string]
+  /** by size of the prompt in tokens, cached ones included; the first is from 0 on, the others follow by size */
+  readonly tiers: readonly (PricePerMillion & { readonly from: number })[]
+}
+
+/** What decides on the price of a call. */
+export interface PricedCall {
+  /** epoch ms */
+  readonly at: number
+  /** all tokens of the prompt, cached ones included; before the call, their upper bound */
+  readonly inputTokens: number
+  /** the model that answered, where the provider names one */
+  readonly answeredBy?: string | undefined
+}
+
+type Priced = Pick<ModelDefinition, 'cost' | 'prices'>
+
 /** USD per million tokens → pico-USD per token, exact. */
 export function perToken(usdPerMillion: string): bigint {
   const pico = parseUsd(usdPerMillion)
@@ -76,17 +116,47 @@ export function perToken(usdPerMillion: string): bigint {
   return pico / 1_000_000n
 }
 
-export function priceOf(model: Pick<ModelDefinition, 'cost'>): Price | null {
-  const c = model.cost
-  if (!c) return null
-  return {
-    input: perToken(c.input),
-    output: perToken(c.output),
-    ...(c.cacheRead !== undefined && { cacheRead: perToken(c.cacheRead) }),
-    ...(c.cacheWrite !== undefined && { cacheWrite: perToken(c.cacheWrite) }),
-    ...(c.cacheWrite1h !== undefined && { cacheWrite1h: perToken(c.cacheWrite1h) }),
-  }
+/** Whether calls of the model have a price. It does not depend on the time: a schedule begins with a price for all times. */
+export const isPriced = (model: Priced): boolean => model.cost !== undefined || model.prices !== undefined
+
+/**
+ * The price of a call; null: none is known. The team file's `cost` holds whoever answered. Otherwise, where another model
+ * answered than the one that was asked for, its own price holds if it differs and is known.
+ */
+export function priceOf(model: Priced, call: PricedCall): Price | null {
+  if (model.cost) return priceFrom(model.cost)
+  const schedule = scheduleOf(model.prices, call.answeredBy)
+  return schedule && priceAt(schedule, call.at, call.inputTokens)
 }
+
+/** The most that a call may be charged for each token of its input and output, or null; `inputTokens` is their bound. */
+export function dearestOf(model: Priced, call: PricedCall): Price | null {
+  const schedule = model.cost ? [{ tiers: [{ from: 0, price: priceFrom(model.cost) }] }] : scheduleOf(model.prices)
+  return schedule && dearestAt(schedule, call.at, call.inputTokens)
+}
+
+function scheduleOf(prices: ModelPrices | undefined, answeredBy?: string): PriceSchedule | null {
+  if (!prices) return null
+  const { others = {}, schedule } = prices
+  const other = answeredBy !== undefined && Object.hasOwn(others, answeredBy) ? others[answeredBy] : undefined
+  return (other ?? schedule).map(periodFrom)
+}
+
+const periodFrom = (p: PricesFrom): PricePeriod => ({
+  ...(p.since !== undefined && { since: Date.parse(`${p.since}T00:00:00Z`) }),
+  ...(p.daily && { daily: [secondsOf(p.daily[0]), secondsOf(p.daily[1])] as const }),
+  tiers: p.tiers.map((t) => ({ from: t.from, price: priceFrom(t) })),
+})
+
+const secondsOf = (time: string): number => Date.parse(`1970-01-01T${time}Z`) / 1000
+
+const priceFrom = (c: PricePerMillion): Price => ({
+  input: perToken(c.input),
+  output: perToken(c.output),
+  ...(c.cacheRead !== undefined && { cacheRead: perToken(c.cacheRead) }),
+  ...(c.cacheWrite !== undefined && { cacheWrite: perToken(c.cacheWrite) }),
+  ...(c.cacheWrite1h !== undefined && { cacheWrite1h: perToken(c.cacheWrite1h) }),
+})
 
 export const findAgent = (team: TeamDefinition, name: string): AgentDefinition | undefined =>
   team.agents.find((a) => a.name === name)

@@ -19,9 +19,18 @@ export interface UserMessage {
 export interface AssistantMessage {
   readonly role: 'assistant'
   readonly content: string
+  /** parts of `content`, by their place in it, of which the provider wants back what it said about them, in order */
+  readonly marks?: readonly TextMark[]
   /** reasoning that the provider wants back before the tool calls of the same answer */
   readonly reasoning?: readonly { readonly text: string; readonly providerMetadata?: unknown }[]
   readonly toolCalls: readonly ToolCall[]
+}
+
+export interface TextMark {
+  /** from here to before there, in UTF-16 units */
+  readonly from: number
+  readonly to: number
+  readonly providerMetadata: unknown
 }
 
 export interface ToolMessage {

@@ -5,7 +5,7 @@ import { add, covers, sub } from '../domain/money.ts'
 import { costOf } from '../domain/pricing.ts'
 import { priceOf } from '../domain/team.ts'
 import type { Intent, ResponseSlot, ToolMessage } from '../domain/turn.ts'
-import type { ModelResult } from '../ports.ts'
+import type { ModelResult, Put } from '../ports.ts'
 import { type Drive, firstMessage, nearDeadline, now, reload } from './drive.ts'
 import { estimateCall, modelOf } from './estimate.ts'
 import { causeOf } from './failure.ts'
@@ -33,8 +33,8 @@ export async function callModel(d: Drive, state: LogState, intent: Intent): Prom
       call: { sessionId: d.ref.sessionId, n, driver: d.driver },
     }),
   )
-  const slot = withNext(d, state, intent, outcomeSlot(d, n, intent, result, startedAt))
-  const put = await d.ctx.store.putResponse(d.ref, slot, d.driver)
+  const whole = withNext(d, state, intent, outcomeSlot(d, n, intent, result, startedAt))
+  const { put, slot } = await bookOutcome(d, whole)
   await heedPause(d, intent, result)
   if (put === 'written') {
     d.slots.responses.set(n, slot)
@@ -54,6 +54,22 @@ export async function callModel(d: Drive, state: LogState, intent: Intent): Prom
   return 'again'
 }
 
+/**
+ * Spend is a fact before anything is done with it: where an outcome cannot be stored whole, it is stored without its
+ * texts, as a failed call that cost what it cost.
+ */
+async function bookOutcome(d: Drive, whole: ResponseSlot): Promise<{ put: Put; slot: ResponseSlot }> {
+  try {
+    return { put: await d.ctx.store.putResponse(d.ref, whole, d.driver), slot: whole }
+  } catch (fault) {
+    d.ctx.log.warn('could not store an answer; its figures are stored alone', { ...d.ref, fault: String(fault) })
+    const { message: _, results: __, next: ___, rawUsage: ____, ...figures } = whole
+    const cause = figures.cause ?? 'store: the answer could not be stored'
+    const slot: ResponseSlot = { ...figures, outcome: 'failed', cause }
+    return { put: await d.ctx.store.putResponse(d.ref, slot, d.driver), slot }
+  }
+}
+
 /** The provider wants a pause: this worker keeps it, and tells the others that call the same model. */
 async function heedPause(d: Drive, intent: Intent, { failure }: ModelResult): Promise<void> {
   if (!failure?.retryAfterMs) return
@@ -67,8 +83,9 @@ async function heedPause(d: Drive, intent: Intent, { failure }: ModelResult): Pr
 }
 
 function outcomeSlot(d: Drive, n: number, intent: Intent, result: ModelResult, startedAt: number): ResponseSlot {
-  const price = priceOf(d.team.models[intent.model]!)
-  const { usage } = result
+  const { usage, answeredBy } = result
+  // as of the intent, as its hold was: a price that changes between the two must not outgrow it
+  const price = priceOf(d.team.models[intent.model]!, { at: intent.at, inputTokens: usage.inputTokens, answeredBy })
   // a call that was refused before any work cost nothing, whether its model has a price or not
   const free = result.usageSource === 'reported' && usage.inputTokens === 0 && usage.outputTokens === 0
   return {
@@ -86,7 +103,7 @@ function outcomeSlot(d: Drive, n: number, intent: Intent, result: ModelResult, s
     ...(result.message && { message: result.message }),
     finishReason: result.finishReason,
     ...(result.responseId !== undefined && { responseId: result.responseId }),
-    ...(result.answeredBy !== undefined && { answeredBy: result.answeredBy }),
+    ...(answeredBy !== undefined && { answeredBy }),
     ...(result.rawUsage !== undefined && { rawUsage: result.rawUsage }),
     startedAt,
     durationMs: now(d) - startedAt,
@@ -105,7 +122,8 @@ function withNext(d: Drive, state: LogState, open: Intent, slot: ResponseSlot): 
   if (!results) return slot
   const messages = [...transcript(d.slots, slot.n, d.task), slot.message, ...results]
   const prompt = { system: systemMessage(d.team, agent), messages, tools: toolsFor(d.team, agent) }
-  const { estimate, cap, hold } = estimateCall(modelOf(d.team, agent), prompt)
+  const at = now(d)
+  const { estimate, cap, hold } = estimateCall(modelOf(d.team, agent), prompt, at)
   const spent = add(sub(state.spent, open.hold), chargeOf(slot))
   if (!covers(d.header.own, add(spent, hold))) return slot
   const next = {
@@ -116,7 +134,7 @@ function withNext(d: Drive, state: LogState, open: Intent, slot: ResponseSlot): 
     model: agent.model,
     estimate,
     cap,
-    at: now(d),
+    at,
   }
   return { ...slot, results, next }
 }

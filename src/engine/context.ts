@@ -1,9 +1,10 @@
-import type { Clock, Ids, Invoker, Logger, Model, Store, Teams } from '../ports.ts'
+import type { Clock, Ids, Invoker, Logger, Model, Prices, Store, Teams } from '../ports.ts'
 
 /** Everything the engine needs of the outside world; `compose.ts` chooses the adapters. */
 export interface EngineContext {
   readonly store: Store
   readonly teams: Teams
+  readonly prices: Prices
   readonly model: Model
   readonly invoker: Invoker
   readonly clock: Clock

@@ -85,8 +85,9 @@ async function shares(d: Drive, kids: readonly Kid[]): Promise<{ share: Amount; 
 /** What one call of the dearest agent among the children may cost; groups count as any agent of the team. */
 function dearestHold(d: Drive, kids: readonly Kid[]): Amount {
   const names = kids.some((k) => k.agent === null) ? d.team.agents.map((a) => a.name) : kids.map((k) => k.agent!)
+  const at = now(d)
   return [...new Set(names)]
-    .map((name) => holdFor(d.team, findAgent(d.team, name)!))
+    .map((name) => holdFor(d.team, findAgent(d.team, name)!, at))
     .reduce((a, b) => ({ usd: a.usd > b.usd ? a.usd : b.usd, tok: a.tok > b.tok ? a.tok : b.tok }), ZERO)
 }
 

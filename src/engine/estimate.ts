@@ -1,7 +1,7 @@
 import { holdOf, inputBound } from '../domain/budget.ts'
 import { DEFAULT_OUTPUT_CAP } from '../domain/limits.ts'
 import type { Amount } from '../domain/money.ts'
-import { type AgentDefinition, type ModelDefinition, priceOf, type TeamDefinition } from '../domain/team.ts'
+import { type AgentDefinition, dearestOf, type ModelDefinition, type TeamDefinition } from '../domain/team.ts'
 import type { Message } from '../domain/turn.ts'
 import type { ToolSpec } from '../ports.ts'
 
@@ -17,18 +17,23 @@ export function modelOf(team: TeamDefinition, agent: AgentDefinition): ModelDefi
 /** Output cap in tokens that a call's hold is computed with. */
 export const capOf = (model: ModelDefinition): number => model.maxTokens ?? DEFAULT_OUTPUT_CAP
 
-/** What the first call of an agent may cost, before its task is known. */
-export function holdFor(team: TeamDefinition, agent: AgentDefinition): Amount {
-  const model = modelOf(team, agent)
-  return holdOf(ASSUMED_TASK_BYTES + inputBound(agent.instruction, [], []), capOf(model), priceOf(model))
+/** What the first call of an agent may cost when it is made at `at` (epoch ms), before its task is known. */
+export function holdFor(team: TeamDefinition, agent: AgentDefinition, at: number): Amount {
+  const estimate = ASSUMED_TASK_BYTES + inputBound(agent.instruction, [], [])
+  return boundOf(modelOf(team, agent), estimate, at).hold
 }
 
-/** Bound of the input, output cap and hold of a call. */
+/** Bound of the input, output cap and hold of a call that is made at `at` (epoch ms). */
 export function estimateCall(
   model: ModelDefinition,
   prompt: { system: string; messages: readonly Message[]; tools: readonly ToolSpec[] },
+  at: number,
 ): { estimate: number; cap: number; hold: Amount } {
-  const estimate = inputBound(prompt.system, prompt.messages, prompt.tools)
+  return boundOf(model, inputBound(prompt.system, prompt.messages, prompt.tools), at)
+}
+
+/** The dearest rates of every tier that the prompt may reach: its bound may cross a border which it does not. */
+function boundOf(model: ModelDefinition, estimate: number, at: number) {
   const cap = capOf(model)
-  return { estimate, cap, hold: holdOf(estimate, cap, priceOf(model)) }
+  return { estimate, cap, hold: holdOf(estimate, cap, dearestOf(model, { at, inputTokens: estimate })) }
 }

@@ -2,6 +2,7 @@ import { DEFAULT_MAX_ITERATIONS, MAX_CONTINUATIONS, MAX_EXTRA_ATTEMPTS, MAX_FAIL
 import { type LogState, readState } from '../domain/log.ts'
 import { add, covers } from '../domain/money.ts'
 import { isTerminal } from '../domain/session.ts'
+import { dearestOf } from '../domain/team.ts'
 import type { End, Intent, Message, RequestSlot, ResponseSlot } from '../domain/turn.ts'
 import { NO_USAGE } from '../domain/usage.ts'
 import { callModel } from './call-model.ts'
@@ -89,7 +90,8 @@ async function request(d: Drive, state: LogState, messages: readonly Message[]):
   const task = await firstMessageIfNeeded(d)
   const sofar = [...transcript(d.slots, n, task), ...messages]
   const prompt = { system: systemMessage(d.team, agent), messages: sofar, tools: toolsFor(d.team, agent) }
-  const { estimate, cap, hold } = estimateCall(modelOf(d.team, agent), prompt)
+  const at = now(d)
+  const { estimate, cap, hold } = estimateCall(modelOf(d.team, agent), prompt, at)
   const need = add(state.spent, hold)
   if (!covers(d.header.own, need)) {
     const funds = await haveOwn(d, need)
@@ -102,7 +104,6 @@ async function request(d: Drive, state: LogState, messages: readonly Message[]):
       })
     }
   }
-  const at = now(d)
   const intent: Intent = {
     hold,
     driver: d.driver,
@@ -173,18 +174,20 @@ async function close(d: Drive, state: LogState, end: End): Promise<'again'> {
 
 /** Another's open intent: his time is over, and what he may have spent is booked at its bound. */
 async function writeOff(d: Drive, n: number, intent: Intent): Promise<'again'> {
+  const price = dearestOf(d.team.models[intent.model]!, { at: intent.at, inputTokens: intent.estimate })
   return putOutcome(d, {
     ...unanswered(n, intent, now(d)),
     outcome: 'unknown',
     cause: 'its driver was lost before an answer was written',
     usage: { ...NO_USAGE, inputTokens: intent.estimate, outputTokens: intent.cap },
-    cost: d.team.models[intent.model]?.cost ? intent.hold.usd : null,
+    cost: price && intent.hold.usd,
+    price,
   })
 }
 
 /** My own intent, not called yet: it is given up, and where the session ends the log is closed in the same write. */
 async function giveUp(d: Drive, n: number, intent: Intent, end?: End): Promise<'again'> {
-  const none = { ...unanswered(n, intent, now(d)), outcome: 'none', usage: NO_USAGE, cost: 0n } as const
+  const none = { ...unanswered(n, intent, now(d)), outcome: 'none', usage: NO_USAGE, cost: 0n, price: null } as const
   return putOutcome(d, { ...none, ...(end && { end }) })
 }
 
@@ -195,7 +198,6 @@ const unanswered = (n: number, intent: Intent, at: number) => ({
   agent: intent.agent,
   model: intent.model,
   usageSource: 'estimated' as const,
-  price: null,
   bound: { hold: intent.hold, estimate: intent.estimate, cap: intent.cap },
   startedAt: intent.at,
   durationMs: Math.max(0, at - intent.at),

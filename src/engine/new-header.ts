@@ -28,7 +28,7 @@ export function newHeader(run: Run, team: TeamDefinition, s: NewSession): Sessio
   const money = divideShare(s.share, {
     kind,
     unlimited: isUnlimited(run.limit),
-    hold: agent ? holdFor(team, agent) : ZERO,
+    hold: agent ? holdFor(team, agent, s.now) : ZERO,
   })
   return {
     tenant: run.tenant,

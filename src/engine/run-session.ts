@@ -93,7 +93,8 @@ async function firstIntent(
   if (!text) throw new Error(`the task of session ${seen.sessionId} of run ${run.runId} is not in the table`)
   const task: UserMessage = { role: 'user', content: taskMessage(text) }
   const prompt = { system: systemMessage(team, agent), messages: [task], tools: toolsFor(team, agent) }
-  const { estimate, cap, hold } = estimateCall(modelOf(team, agent), prompt)
+  const at = ctx.clock.now()
+  const { estimate, cap, hold } = estimateCall(modelOf(team, agent), prompt, at)
   if (!covers(seen.own, hold) || covers(ZERO, seen.own)) return { intent: null, task }
   const intent: Intent = {
     hold,
@@ -103,7 +104,7 @@ async function firstIntent(
     model: agent.model,
     estimate,
     cap,
-    at: ctx.clock.now(),
+    at,
   }
   return { intent, task }
 }

@@ -82,7 +82,7 @@ async function startNext(ctx: Ctx, parentRef: SessionRef, parent: SessionHeader,
   if (before.includes(last)) return
   const next = { ...parentRef, sessionId: childSessionId(parentRef.sessionId, last) }
   // the parent may still be putting headers: whom it has not put yet it lets in itself, afterwards
-  if (await ctx.store.getHeader(next)) await ctx.invoker.invoke(next)
+  if ((await ctx.store.getHeader(next))?.status === 'queued') await ctx.invoker.invoke(next)
 }
 
 /**

@@ -12,6 +12,7 @@ import { FIRST_INPUT_REF, type Run, type RunInput } from '../domain/run.ts'
 import { findAgent, type TeamDefinition } from '../domain/team.ts'
 import { byteLength } from '../domain/text.ts'
 import type { EngineContext } from './context.ts'
+import { freezePrices, unpricedModels } from './freeze-prices.ts'
 import { rootHeader } from './new-header.ts'
 
 /** What a run is started from; checked whole before anything is written. */
@@ -31,14 +32,15 @@ export interface StartRun {
 }
 
 /**
- * Freezes the team, stores input and run, puts the root's header and invokes it. A crash between two of these writes
- * leaves nothing (before W1) or a run that the sweep goes on with.
+ * Freezes the team and its prices, stores input and run, puts the root's header and invokes it. A crash between two of
+ * these writes leaves nothing (before W1) or a run that the sweep goes on with.
  * @throws SubledgerError unknown_team, unknown_agent, bad_team, bad_request
  */
 export async function startRun(ctx: EngineContext, request: StartRun): Promise<Run> {
   const input = checkRequest(request)
-  const team = await ctx.teams.get(request.team)
-  checkAgents(team, request, input)
+  const said = await ctx.teams.get(request.team)
+  checkAgents(said, request, input)
+  const team = await freezePrices(ctx.prices, said)
 
   const now = ctx.clock.now()
   const ref = { tenant: request.tenant, runId: request.runId ?? ctx.ids.runId(now) }
@@ -69,6 +71,9 @@ export async function startRun(ctx: EngineContext, request: StartRun): Promise<R
     finishedAt: null,
     expiresAt: null,
   }
+  const unpriced = unpricedModels(team)
+  if (unpriced.length > 0)
+    ctx.log.warn('calls of these models will have no price', { ...ref, team: team.name, models: unpriced })
   await ctx.store.putDefinition(ref, hash, team)
   await ctx.store.putInput(ref, 1, FIRST_INPUT_REF, input)
   const put = await ctx.store.createRun(run)

@@ -5,6 +5,10 @@ import { type MessageView, type Opening, openingMessages, turnMessages } from '.
 
 /** Calls read at once. At least two, so that every read brings a whole turn and the request after it. */
 const CALLS_PER_READ = 40
+/** The results that a request brings are dated by the answer before it, which is read with it. */
+const MOST_BEFORE = 10
+/** Calls are numbered with six digits, and a read asks for some more than one. */
+const HIGHEST_CALL = 999_999 - CALLS_PER_READ
 
 /** A place in a transcript: `skip` messages of call `n` have been given; `answered` is the last accepted answer before. */
 interface Place {
@@ -26,7 +30,8 @@ export async function readTranscript(
   const items: MessageView[] = []
   let { n, skip, answered } = parsePlace(options.after)
   for (;;) {
-    const { slots, nextTurn } = await store.listSlots(ref, { from: n, limit: CALLS_PER_READ })
+    const from = answered < 0 ? n : Math.max(answered, n - MOST_BEFORE)
+    const { slots, nextTurn } = await store.listSlots(ref, { from, limit: CALLS_PER_READ })
     // the last turn read needs the request after it, which may be the next read's
     const end = nextTurn === undefined ? Math.max(lastTurn(slots) + 1, 1) : nextTurn - 1
     for (; n < end; n++) {
@@ -53,6 +58,7 @@ const placeText = (p: Place): string => `${p.n}.${p.skip}.${p.answered}`
 function parsePlace(text: string | undefined): Place {
   if (text === undefined) return { n: 0, skip: 0, answered: -1 }
   const m = /^(\d{1,6})\.(\d{1,6})\.(-1|\d{1,6})$/.exec(text)
-  if (!m) throw new SubledgerError('bad_cursor', 'The cursor is not valid here: use "next" of an answer, unchanged.')
-  return { n: Number(m[1]), skip: Number(m[2]), answered: Number(m[3]) }
+  const place = { n: Number(m?.[1]), skip: Number(m?.[2]), answered: Number(m?.[3]) }
+  if (m && place.n <= HIGHEST_CALL && place.answered < place.n) return place
+  throw new SubledgerError('bad_cursor', 'The cursor is not valid here: use "next" of an answer, unchanged.')
 }

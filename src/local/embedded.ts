@@ -10,6 +10,7 @@ import { createModel } from '../model/model.ts'
 import { checkScript } from '../model/parse-script.ts'
 import { createScriptedModel, type ScriptedModel } from '../model/scripted.ts'
 import type { Logger } from '../ports.ts'
+import { createPrices } from '../prices/prices.ts'
 import { createTable } from '../store/create-table.ts'
 import { dynamoClient, dynamoTable } from '../store/dynamo-table.ts'
 import { type MeteredTable, meteredTable } from '../store/metered-table.ts'
@@ -52,7 +53,7 @@ const SWEEP_SECONDS = 5
 const WORKER_TIMEOUT_MS = 900_000
 /** Lambda waits a minute or two before it delivers a failed event again; nobody waits so long at a terminal. */
 const RETRY_DELAYS_MS = [1_000, 5_000]
-/** Events in this process are lost only with it, so a queued session without one is soon looked at. */
+/** Events in this process are lost only with it: a queued session is looked at after this, or a lease if that is less. */
 const EVENT_AGE_MS = 15_000
 /** Workers of all runs at once. */
 const CONCURRENCY = 200
@@ -78,12 +79,13 @@ export async function startEmbedded(options: EmbeddedOptions): Promise<Embedded>
   const ctx: EngineContext = {
     store: createStore(meter),
     teams: createFolderTeams(options.teamsDir, { checkScript, log }),
+    prices: createPrices(),
     model: createModel({ env: (name) => env[name], scripted, now: systemClock.now }),
     invoker,
     clock: systemClock,
     ids: systemIds,
     log,
-    settings: { leaseMs: settings.leaseMs, eventAgeMs: EVENT_AGE_MS },
+    settings: { leaseMs: settings.leaseMs, eventAgeMs: Math.min(EVENT_AGE_MS, settings.leaseMs) },
   }
   const app = createApp(ctx, { tenantOf: () => TENANT, guard: guardLocal })
   const sweeping = options.work ? sweepRegularly(ctx, settings.sweepMs) : undefined

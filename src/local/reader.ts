@@ -1,5 +1,6 @@
 import { createApp } from '../http/app.ts'
 import { createJsonLogger } from '../logger.ts'
+import { createPrices } from '../prices/prices.ts'
 import { dynamoClient, dynamoTable } from '../store/dynamo-table.ts'
 import { createStore } from '../store/store.ts'
 import { systemClock, systemIds } from '../system.ts'
@@ -16,6 +17,7 @@ export function openReader(
     {
       store: createStore(dynamoTable(client, dynamodb.table)),
       teams: createFolderTeams(teamsDir, { log }),
+      prices: createPrices(),
       model: { call: () => Promise.reject(new Error('a reader calls no models')) },
       invoker: { invoke: () => Promise.reject(new Error('a reader starts no workers')) },
       clock: systemClock,

@@ -1,6 +1,6 @@
-import type { LanguageModelV4StreamPart } from '@ai-sdk/provider'
+import type { LanguageModelV4Content, LanguageModelV4GenerateResult, LanguageModelV4StreamPart } from '@ai-sdk/provider'
 import { byteLength } from '../domain/text.ts'
-import type { AssistantMessage, FinishReason, ToolCall } from '../domain/turn.ts'
+import type { AssistantMessage, FinishReason, TextMark, ToolCall } from '../domain/turn.ts'
 import { type Heard, isObject, type Json } from './heard.ts'
 
 /** What came through the provider's package. */
@@ -13,68 +13,134 @@ export interface Answer {
 }
 
 interface Block {
+  readonly kind: 'text' | 'reasoning'
   text: string
   metadata: Json | undefined
 }
+interface Call {
+  readonly kind: 'call'
+  readonly call: ToolCall
+}
+type Piece = Block | Call
 
 /**
  * Reads a stream to its end.
  * @throws what the stream throws
  */
 export async function readAnswer(stream: ReadableStream<LanguageModelV4StreamPart>): Promise<Answer> {
-  let content = ''
-  let before = ''
+  const pieces: Piece[] = []
+  const open = new Map<string, Block>()
   let unreadable: unknown
-  const reasoning = new Map<string, Block>()
-  const toolCalls: ToolCall[] = []
+  const blockOf = (kind: Block['kind'], id: string, begins: boolean): Block => {
+    const key = `${kind} ${id}`
+    const known = begins ? undefined : open.get(key)
+    if (known) return known
+    const block: Block = { kind, text: '', metadata: undefined }
+    open.set(key, block)
+    pieces.push(block)
+    return block
+  }
 
   for await (const part of stream) {
     switch (part.type) {
       case 'text-start':
-        // text that goes on after reasoning or a call is a paragraph of its own
-        if (content && before !== 'text-end') content += '\n\n'
-        break
       case 'text-delta':
-        content += part.delta
+      case 'text-end': {
+        const block = blockOf('text', part.id, part.type === 'text-start')
+        if (part.type === 'text-delta') block.text += part.delta
+        block.metadata = merged(block.metadata, part.providerMetadata)
         break
+      }
       case 'reasoning-start':
       case 'reasoning-delta':
       case 'reasoning-end': {
-        const block = reasoning.get(part.id) ?? { text: '', metadata: undefined }
+        const block = blockOf('reasoning', part.id, false)
         if (part.type === 'reasoning-delta') block.text += part.delta
         block.metadata = merged(block.metadata, part.providerMetadata)
-        reasoning.set(part.id, block)
         break
       }
       case 'tool-call':
-        toolCalls.push({
-          id: part.toolCallId,
-          name: part.toolName,
-          arguments: part.input,
-          ...(part.providerMetadata && { providerMetadata: plain(part.providerMetadata) }),
-        })
+        pieces.push(callOf(part))
         break
       case 'error':
         unreadable ??= part.error
         break
     }
-    before = part.type
   }
+  return answerOf(pieces, unreadable)
+}
 
-  const thoughts = [...reasoning.values()].filter((b) => b.text || b.metadata)
+/** The answer of a call that did not stream. */
+export function wholeAnswer({ content }: Pick<LanguageModelV4GenerateResult, 'content'>): Answer {
+  const pieces = content.flatMap((part): Piece[] => {
+    if (part.type === 'tool-call') return [callOf(part)]
+    if (part.type !== 'text' && part.type !== 'reasoning') return []
+    return [{ kind: part.type, text: part.text, metadata: merged(undefined, part.providerMetadata) }]
+  })
+  return answerOf(pieces, undefined)
+}
+
+const callOf = (part: Extract<LanguageModelV4Content, { type: 'tool-call' }>): Call => ({
+  kind: 'call',
+  call: {
+    id: part.toolCallId,
+    name: part.toolName,
+    arguments: part.input,
+    ...(part.providerMetadata && { providerMetadata: kept(part.providerMetadata) }),
+  },
+})
+
+function answerOf(pieces: readonly Piece[], unreadable: unknown): Answer {
+  const { content, marks } = joined(pieces)
+  const thoughts = pieces.filter((p): p is Block => p.kind === 'reasoning' && Boolean(p.text || p.metadata))
+  const toolCalls = pieces.filter((p): p is Call => p.kind === 'call').map((p) => p.call)
   const texts = [content, ...thoughts.map((b) => b.text), ...toolCalls.map((c) => c.arguments)]
   return {
     message: {
       role: 'assistant',
-      content: content.toWellFormed(),
+      content,
+      ...(marks.length && { marks }),
       ...(thoughts.length && {
-        reasoning: thoughts.map((b) => ({ text: b.text, ...(b.metadata && { providerMetadata: plain(b.metadata) }) })),
+        reasoning: thoughts.map((b) => ({ text: b.text, ...(b.metadata && { providerMetadata: kept(b.metadata) }) })),
       }),
       toolCalls,
     },
     bytes: texts.reduce((sum, t) => sum + byteLength(t), 0),
     ...(unreadable !== undefined && { unreadable }),
   }
+}
+
+/**
+ * All texts as one. Text that goes on after reasoning or a call, or of which the provider says something else, is a
+ * paragraph of its own.
+ */
+function joined(pieces: readonly Piece[]): { content: string; marks: TextMark[] } {
+  let content = ''
+  const marks: TextMark[] = []
+  let before: Piece | undefined
+  let said = ''
+  for (const piece of pieces) {
+    if (piece.kind === 'text') {
+      const mark = wantedBack(piece.metadata)
+      const saying = JSON.stringify(mark ?? null)
+      const apart = before?.kind !== 'text' || saying !== said
+      if (content && piece.text && apart) content += '\n\n'
+      const from = content.length
+      content += piece.text.toWellFormed()
+      if (mark) marks.push({ from, to: content.length, providerMetadata: mark })
+      said = saying
+    }
+    before = piece
+  }
+  return { content, marks }
+}
+
+/** Of what is said about a text, what changes the next request: OpenAI's phase, Gemini's signature. */
+function wantedBack(metadata: Json | undefined): Json | undefined {
+  const { openai, google } = (metadata ?? {}) as { readonly [provider: string]: Json | undefined }
+  if (openai?.phase) return { openai: { phase: openai.phase } }
+  if (google?.thoughtSignature) return { google: { thoughtSignature: google.thoughtSignature } }
+  return undefined
 }
 
 /** Metadata of one block comes in pieces, by provider; null says nothing. */
@@ -89,8 +155,17 @@ function merged(before: Json | undefined, more: unknown): Json | undefined {
   return all
 }
 
-/** Only what JSON holds: it is stored and sent back. */
-const plain = (value: unknown): unknown => JSON.parse(JSON.stringify(value))
+/** Only what JSON holds: it is stored and sent back. Bedrock's package says everything twice, under an older name. */
+function kept(metadata: object): unknown {
+  const { bedrock, ...rest } = metadata as Json
+  return JSON.parse(JSON.stringify('amazonBedrock' in rest || bedrock === undefined ? rest : metadata))
+}
+
+/** The message with its arguments as they came on the wire, where the package has parsed them and rounded the numbers. */
+export function withExactCalls(message: AssistantMessage, calls: readonly string[]): AssistantMessage {
+  if (calls.length === 0 || calls.length !== message.toolCalls.length) return message
+  return { ...message, toolCalls: message.toolCalls.map((c, i) => ({ ...c, arguments: calls[i]! })) }
+}
 
 /** The provider's word for the end as ours; tools that were called are what counts, whatever the word. */
 export function finishReason(heard: Heard, toolCalls: number): FinishReason {

@@ -1,7 +1,7 @@
 import { ERROR_BYTES } from '../domain/limits.ts'
 import { cutBytes } from '../domain/text.ts'
 import type { ModelErrorClass, ModelFailure } from '../ports.ts'
-import { type Heard, isObject } from './heard.ts'
+import { type Heard, isObject, objects } from './heard.ts'
 
 const DAY_MS = 86_400_000
 
@@ -25,19 +25,22 @@ export interface Classified {
 /**
  * Says what went wrong with a call, from what was heard on the wire; the error that a provider's package threw only adds
  * words. A call is free where it was refused before any work: no connection, 4xx, or a server that says it is too busy
- * (429, 503, 529). Any other 5xx may come from a gateway behind which the model had worked.
+ * (429, 503, 529). Any other 5xx may come from a gateway behind which the model had worked, and 408 and 424 are Bedrock's
+ * words for a model that worked in vain.
  * @param secrets values that must not appear in the message
  */
 export function classify(error: unknown, heard: Heard, now: number, secrets: readonly string[]): Classified {
   const failed = (kind: ModelErrorClass, text: string, free: boolean): Classified => {
-    const retryAfter = kind === 'rate_limit' || kind === 'overloaded' ? retryAfterMs(heard.headers, now) : undefined
+    const waits = kind === 'rate_limit' || kind === 'overloaded'
+    const retryAfter = waits ? (retryAfterMs(heard.headers, now) ?? retryDelayMs(error)) : undefined
     const message = cleanText(text, secrets)
     return { failure: { class: kind, message, ...(retryAfter !== undefined && { retryAfterMs: retryAfter }) }, free }
   }
   const { status } = heard
   if (status !== undefined && (status < 200 || status > 299)) {
     const kind = ofStatus(status, providerCode(error))
-    const free = kind === 'rate_limit' || kind === 'overloaded' || status < 500
+    const busy = kind === 'rate_limit' || kind === 'overloaded'
+    const free = busy || (status < 500 && status !== 408 && status !== 424)
     return failed(kind, `HTTP ${status}: ${textOf(error)}`, free)
   }
   if (heard.error) {
@@ -77,21 +80,21 @@ function ofStatus(status: number, code: string): ModelErrorClass {
   if (status === 401 || status === 402 || status === 403) return 'auth'
   if (status === 429) return 'rate_limit'
   if (status === 503 || status === 529) return 'overloaded'
-  // 408 and 409: the server gave up on this request, another one may do
-  if (status >= 500 || status === 408 || status === 409) return 'server'
+  // the server gave up on this request, another one may do
+  if (status >= 500 || status === 408 || status === 409 || status === 424) return 'server'
   return status >= 400 ? 'invalid_request' : 'network'
 }
 
 /** Sent as 429, but waiting brings no money. */
 const NO_MONEY = /insufficient_quota|billing/
 
-/** OpenAI's and Anthropic's words for what is wrong, as they stand in error events. */
+/** The providers' words for what is wrong, as they stand in error events. */
 function ofEvent(type: string): ModelErrorClass {
   if (/^[45]\d\d$/.test(type)) return ofStatus(Number(type), '')
-  if (NO_MONEY.test(type) || /auth|permission/.test(type)) return 'auth'
-  if (/rate_limit/.test(type)) return 'rate_limit'
-  if (/overload|unavailable/.test(type)) return 'overloaded'
-  if (/invalid|not_found|too_large|context_length/.test(type)) return 'invalid_request'
+  if (NO_MONEY.test(type) || /auth|permission|accessdenied/i.test(type)) return 'auth'
+  if (/rate_limit|throttling|resource_exhausted/i.test(type)) return 'rate_limit'
+  if (/overload|unavailable/i.test(type)) return 'overloaded'
+  if (/invalid|validation|not_?found|too_large|context_length/i.test(type)) return 'invalid_request'
   return 'server'
 }
 
@@ -109,8 +112,17 @@ export function retryAfterMs(headers: Headers | undefined, now: number): number 
   return Number.isFinite(asked) ? Math.min(Math.max(Math.ceil(asked), 0), DAY_MS) : undefined
 }
 
+/** What Gemini asks for: `retryDelay` among the details of its error, in seconds. */
+function retryDelayMs(error: unknown): number | undefined {
+  const body = isObject(error) && isObject(error.data) && isObject(error.data.error) ? error.data.error : undefined
+  const delay = objects(body?.details).map((d) => /^([\d.]+)s$/.exec(String(d.retryDelay))?.[1])
+  const seconds = Number(delay.find((d) => d !== undefined) ?? Number.NaN)
+  return Number.isFinite(seconds) ? Math.min(Math.ceil(seconds * 1000), DAY_MS) : undefined
+}
+
 /** Keys as providers echo them, whole or with stars. */
-const KEY_LIKE = /\b(?:sk|gsk|xai)-[\w*.-]{6,}/g
+const KEY_LIKE =
+  /\b(?:(?:sk|gsk|xai)-[\w*.-]{6,}|AIza[\w*-]{6,}|(?:AKIA|ASIA)[A-Z0-9*]{6,}|bedrock-api-key-[\w*=+/-]{6,})/g
 
 /** One line of at most 300 bytes without the secrets, which go before the cut, so that no half of one is left. */
 export function cleanText(text: string, secrets: readonly string[]): string {

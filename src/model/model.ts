@@ -1,10 +1,13 @@
 import type { Model, ModelRequest, ModelResult } from '../ports.ts'
+import type { CredentialsOf } from './aws-credentials.ts'
 import type { ScriptedModel } from './scripted.ts'
 import { FREE } from './usage.ts'
 
 export interface ModelOptions {
   /** reads a variable of the environment: keys come from here and from nowhere else */
   readonly env: (name: string) => string | undefined
+  /** signs the requests to Bedrock where there is no key; left out: the chain of the AWS SDK, on Lambda the function's role */
+  readonly awsCredentials?: CredentialsOf
   /** serves `provider: scripted`; without it such a model is refused */
   readonly scripted?: ScriptedModel
   readonly fetch?: typeof globalThis.fetch
@@ -17,7 +20,7 @@ export interface ModelOptions {
  * none of their packages.
  */
 export function createModel(options: ModelOptions): Model {
-  const { env, scripted, now = Date.now } = options
+  const { env, awsCredentials, scripted, now = Date.now } = options
   return {
     async call(request: ModelRequest): Promise<ModelResult> {
       if (request.definition.api === 'scripted') {
@@ -27,7 +30,7 @@ export function createModel(options: ModelOptions): Model {
       }
       const { callProvider } = await import('./provider-call.ts')
       // looked up with every call: a test or a tracer may have put another one in its place
-      return callProvider(request, { env, now, fetch: options.fetch ?? globalThis.fetch })
+      return callProvider(request, { env, awsCredentials, now, fetch: options.fetch ?? globalThis.fetch })
     },
   }
 }

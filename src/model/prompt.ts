@@ -1,7 +1,8 @@
 import type { LanguageModelV4Message, LanguageModelV4Prompt, SharedV4ProviderOptions } from '@ai-sdk/provider'
-import type { ModelApi } from '../domain/team.ts'
+import type { ModelApi, ModelDefinition } from '../domain/team.ts'
 import type { AssistantMessage, ToolMessage } from '../domain/turn.ts'
 import type { ModelRequest } from '../ports.ts'
+import { parseExact } from './exact-json.ts'
 import { isObject } from './heard.ts'
 
 type AssistantParts = Extract<LanguageModelV4Message, { role: 'assistant' }>['content']
@@ -12,7 +13,7 @@ type ToolParts = Extract<LanguageModelV4Message, { role: 'tool' }>['content']
  * back as it came. Text is made well-formed: half a surrogate pair makes a request that providers refuse for ever.
  */
 export function toPrompt(
-  api: ModelApi,
+  definition: ModelDefinition,
   request: Pick<ModelRequest, 'system' | 'messages' | 'tools'>,
 ): LanguageModelV4Prompt {
   const prompt: LanguageModelV4Prompt = []
@@ -28,49 +29,75 @@ export function toPrompt(
     if (m.role === 'user') {
       prompt.push({ role: 'user', content: [{ type: 'text', text: m.content.toWellFormed() }] })
     } else {
-      const content = toParts(m)
+      const content = toParts(m, definition.api)
       // an answer without content is refused when it is sent back
       if (content.length) prompt.push({ role: 'assistant', content })
     }
   }
-  if (api === 'anthropic' && request.tools.length) markCached(prompt)
+  if (request.tools.length) markCached(prompt, definition)
   return prompt
 }
+
+/** Claude on Bedrock, by its id; an id that does not tell is helped by the option `model_family`. */
+export const isClaude = (d: Pick<ModelDefinition, 'model' | 'options'>): boolean =>
+  d.model.includes('anthropic') || d.options?.model_family === 'anthropic'
 
 /**
  * Reasoning before text before tool calls: the order in which providers want them back. Each package takes the reasoning
  * that its provider can read (signed, sealed) and leaves out the rest.
  */
-function toParts(m: AssistantMessage): AssistantParts {
+function toParts(m: AssistantMessage, api: ModelApi): AssistantParts {
   const parts: AssistantParts = []
   for (const r of m.reasoning ?? []) {
     parts.push({ type: 'reasoning', text: r.text.toWellFormed(), ...options(r.providerMetadata) })
   }
-  if (m.content) parts.push({ type: 'text', text: m.content.toWellFormed() })
+  parts.push(...texts(m))
   for (const c of m.toolCalls) {
     parts.push({
       type: 'tool-call',
       toolCallId: c.id,
       toolName: c.name,
-      input: replayable(c.arguments),
+      input: replayable(c.arguments, api),
       ...options(c.providerMetadata),
     })
   }
   return parts
 }
 
+/** The text, in pieces where the provider wants back what it said about some of them. */
+function texts({ content, marks = [] }: AssistantMessage): AssistantParts {
+  const parts: AssistantParts = []
+  const plain = (text: string) => {
+    if (text.trim()) parts.push({ type: 'text', text: text.toWellFormed() })
+  }
+  let at = 0
+  for (const { from, to, providerMetadata } of marks) {
+    if (from > at) plain(content.slice(at, from))
+    parts.push({ type: 'text', text: content.slice(from, to).toWellFormed(), ...options(providerMetadata) })
+    at = to
+  }
+  if (at === 0 && content) parts.push({ type: 'text', text: content.toWellFormed() })
+  else if (at < content.length) plain(content.slice(at))
+  return parts
+}
+
+/** APIs that take arguments as objects: their packages would parse the text, and with it round the numbers. */
+const OBJECTS: ReadonlySet<ModelApi> = new Set<ModelApi>(['anthropic', 'google', 'amazon_bedrock'])
+
 /**
- * Arguments as they are sent back: the model's own text where it is a JSON object, byte for byte. Anything else would
- * make providers refuse the conversation for ever, so it goes back inside an object, where the model can see it.
+ * Arguments as they are sent back: the model's own text where it is a JSON object, or that object with its numbers as
+ * they were. Anything else would make providers refuse the conversation for ever, so it goes back inside an object, where
+ * the model can see it.
  */
-function replayable(text: string): string {
+function replayable(text: string, api: ModelApi): unknown {
   try {
-    const value: unknown = JSON.parse(text)
-    if (isObject(value)) return text
+    const value = parseExact(text)
+    if (isObject(value)) return OBJECTS.has(api) ? value : text
   } catch {
     // no JSON
   }
-  return text.trim() === '' ? '{}' : JSON.stringify({ invalid_arguments: text.toWellFormed() })
+  const wrapped = text.trim() === '' ? {} : { invalid_arguments: text.toWellFormed() }
+  return OBJECTS.has(api) ? wrapped : JSON.stringify(wrapped)
 }
 
 const toResult = (m: ToolMessage): ToolParts[number] => ({
@@ -84,13 +111,23 @@ const options = (metadata: unknown) =>
   isObject(metadata) ? { providerOptions: metadata as SharedV4ProviderOptions } : {}
 
 /**
- * Anthropic caches only what is marked. An agent with tools sends its conversation again with every turn: the mark on
+ * Claude's cache keeps only what is marked. An agent with tools sends its conversation again with every turn: the mark on
  * the system message and on the last message makes the next call read it at a tenth of the price.
  */
-function markCached(prompt: LanguageModelV4Prompt): void {
-  const cache = { anthropic: { cacheControl: { type: 'ephemeral' } } }
+function markCached(prompt: LanguageModelV4Prompt, definition: ModelDefinition): void {
+  const mark = cacheMark(definition)
+  if (!mark) return
   for (const i of new Set([0, prompt.length - 1])) {
     const message = prompt[i]
-    if (message) prompt[i] = { ...message, providerOptions: cache }
+    if (message) prompt[i] = { ...message, providerOptions: mark }
   }
 }
+
+function cacheMark(d: ModelDefinition): SharedV4ProviderOptions | undefined {
+  if (d.api === 'anthropic') return { anthropic: { cacheControl: { type: 'ephemeral' } } }
+  if (d.api !== 'amazon_bedrock' || !isClaude(d) || d.options?.disable_prompt_caching === true) return undefined
+  // Bedrock refuses the mark for models without a cache
+  return CACHELESS.test(d.model) ? undefined : { amazonBedrock: { cachePoint: { type: 'default' } } }
+}
+
+const CACHELESS = /claude-(?:v2|instant|3-(?:opus|sonnet|haiku|5-sonnet-20240620))/

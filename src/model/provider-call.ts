@@ -1,15 +1,22 @@
+import type { LanguageModelV4, LanguageModelV4CallOptions } from '@ai-sdk/provider'
+import type { ModelDefinition } from '../domain/team.ts'
 import type { ModelRequest, ModelResult } from '../ports.ts'
-import { type Answer, finishReason, readAnswer } from './answer.ts'
-import { endpointOf } from './endpoint.ts'
-import { brokenOff, type Classified, classify } from './failure.ts'
+import { type Answer, finishReason, readAnswer, wholeAnswer, withExactCalls } from './answer.ts'
+import { type AwsCredentials, awsCredentials, type CredentialsOf } from './aws-credentials.ts'
+import { callOptions } from './call-options.ts'
+import { type Endpoint, endpointOf } from './endpoint.ts'
+import { brokenOff, type Classified, classify, cleanText } from './failure.ts'
+import { hearBeginning } from './hear.ts'
 import { type Heard, newHeard } from './heard.ts'
-import { callOptions, loadModel, speakerOf } from './packages.ts'
+import { loadModel, speakerOf } from './packages.ts'
 import { bookUsage, estimateInput, FREE } from './usage.ts'
 import { listeningFetch } from './wire.ts'
 
 export interface ProviderDeps {
   readonly env: (name: string) => string | undefined
   readonly fetch: typeof globalThis.fetch
+  /** left out: the chain of the AWS SDK */
+  readonly awsCredentials?: CredentialsOf | undefined
   /** epoch ms */
   readonly now: () => number
 }
@@ -25,24 +32,71 @@ export async function callProvider(request: ModelRequest, deps: ProviderDeps): P
 
   // a controller of its own, so that whatever ends the call lets go of the connection
   const connection = new AbortController()
-  const fetch = listeningFetch(definition.api, heard, deps.fetch, endpoint.key)
+  const signs = endpoint.region !== undefined && endpoint.key === undefined
+  const anonymous = endpoint.key === undefined && !signs
+  const fetch = listeningFetch({ api: definition.api, heard, fetch: deps.fetch, anonymous })
   try {
     const answer = await unlessAborted(signal, async () => {
-      const speaker = speakerOf(definition, endpoint)
-      const model = await loadModel(speaker, definition, endpoint, fetch)
-      const { stream } = await model.doStream(callOptions(speaker, request, endpoint.own, connection.signal))
-      return readAnswer(stream)
+      const aws = signs ? await credentialsOf(definition, deps.awsCredentials ?? awsCredentials) : undefined
+      if (aws) secrets.push(aws.secretAccessKey, aws.accessKeyId, ...(aws.sessionToken ? [aws.sessionToken] : []))
+      return speak(request, endpoint, { fetch, heard, aws, signal: connection.signal })
     })
     if (isWhole(answer, heard)) return accepted(answer, request, heard)
     connection.abort()
     return failed(classify(answer.unreadable, heard, deps.now(), secrets), request, heard)
   } catch (error) {
     connection.abort()
+    if (error instanceof NoCredentials)
+      return failed(
+        { failure: { class: 'auth', message: cleanText(error.message, secrets) }, free: true },
+        request,
+        heard,
+      )
     // free where it was broken off before a request had left
     const why = signal.aborted
       ? { failure: brokenOff(signal), free: !heard.sent }
       : classify(error, heard, deps.now(), secrets)
     return failed(why, request, heard)
+  }
+}
+
+interface Speaking {
+  readonly fetch: typeof globalThis.fetch
+  readonly heard: Heard
+  readonly aws: AwsCredentials | undefined
+  readonly signal: AbortSignal
+}
+
+async function speak(request: ModelRequest, endpoint: Endpoint, s: Speaking): Promise<Answer> {
+  const { definition } = request
+  const speaker = speakerOf(definition, endpoint)
+  const model = await loadModel(speaker, definition, endpoint, s.fetch, s.aws)
+  const options = callOptions(speaker, request, endpoint.own, s.signal)
+  // `provider_opts.stream: false` is for endpoints that cannot stream
+  if (definition.options?.stream === false) return wholeAnswer(await model.doGenerate(options))
+  return streamed(model, options, s.heard)
+}
+
+/** A server may answer with one document though a stream was asked for: then that is read, without a second request. */
+async function streamed(model: LanguageModelV4, options: LanguageModelV4CallOptions, heard: Heard): Promise<Answer> {
+  try {
+    const { stream } = await model.doStream(options)
+    const answer = await readAnswer(stream)
+    if (heard.document === undefined) return answer
+  } catch (error) {
+    if (heard.document === undefined) throw error
+  }
+  return wholeAnswer(await model.doGenerate(options))
+}
+
+class NoCredentials extends Error {}
+
+async function credentialsOf(definition: ModelDefinition, find: CredentialsOf): Promise<AwsCredentials> {
+  try {
+    return await find()
+  } catch (e) {
+    const why = e instanceof Error ? e.message : String(e)
+    throw new NoCredentials(`There are no AWS credentials for model ${definition.model}: ${why}`)
   }
 }
 
@@ -56,15 +110,17 @@ function isWhole(answer: Answer, heard: Heard): boolean {
 }
 
 function accepted(answer: Answer, request: ModelRequest, heard: Heard): ModelResult {
+  const message = withExactCalls(answer.message, heard.calls)
   return {
-    message: answer.message,
-    finishReason: finishReason(heard, answer.message.toolCalls.length),
+    message,
+    finishReason: finishReason(heard, message.toolCalls.length),
     ...bookUsage(request.definition.api, heard, estimateInput(request), true),
     ...identity(request, heard),
   }
 }
 
 function failed({ failure, free }: Classified, request: ModelRequest, heard: Heard): ModelResult {
+  if (heard.begun !== undefined) hearBeginning(heard, heard.begun)
   const booked = free ? FREE : bookUsage(request.definition.api, heard, estimateInput(request), false)
   return { finishReason: 'error', ...booked, ...identity(request, heard), failure }
 }

@@ -1,63 +1,105 @@
 import type { ModelApi } from '../domain/team.ts'
-import { type Heard, hear, hearError, isObject } from './heard.ts'
+import { type Frame, Frames } from './event-stream.ts'
+import { hear, hearDocument } from './hear.ts'
+import { hearBedrock } from './hear-bedrock.ts'
+import { type Heard, isObject } from './heard.ts'
 
 /** An answer longer than this is no answer; reading it on would only fill the memory. */
 const MAX_ANSWER_BYTES = 64_000_000
 /** How long the rest of a stream that has said all may take, so that its connection can be used again. */
 const DRAIN_MS = 250
+/** How long a stream without a mark for its end may stay open after it has told why it ended and what it cost. */
+const LINGER_MS = 500
+
+/** Headers in which the packages send a key. */
+const KEY_HEADERS = ['authorization', 'x-api-key', 'x-goog-api-key']
+
+export interface Listening {
+  readonly api: ModelApi
+  readonly heard: Heard
+  readonly fetch: typeof globalThis.fetch
+  /** no authentication leaves, whatever the package puts there */
+  readonly anonymous: boolean
+}
 
 /**
  * A fetch that takes down what the provider says, while the provider's package reads the same bytes. The body is read
- * as fast as it comes, so what had arrived when a connection broke is known, whoever had read it by then.
- * @param key without one no authentication header leaves, whatever the package puts there
+ * as fast as it comes, so what had arrived when a connection broke is known, whoever had read it by then. It makes one
+ * request: a call is one row of the books.
  */
-export function listeningFetch(api: ModelApi, heard: Heard, fetch: typeof globalThis.fetch, key: string | undefined) {
-  const listening: typeof globalThis.fetch = async (input, init) => {
+export function listeningFetch({ api, heard, fetch, anonymous }: Listening): typeof globalThis.fetch {
+  return async (input, init) => {
+    if (heard.sent) {
+      // read once more, as what it is: a document where a stream was asked for
+      if (heard.document !== undefined) return document(heard.document)
+      throw new Error('the package asked for a second request in one call')
+    }
     const headers = new Headers(init?.headers)
-    if (key === undefined) for (const name of ['authorization', 'x-api-key']) headers.delete(name)
+    if (anonymous) for (const name of KEY_HEADERS) headers.delete(name)
     heard.sent = true
     // a redirect would take the key along to another host
     const response = await fetch(input, { ...init, headers, redirect: 'error' })
     heard.status = response.status
     heard.headers = response.headers
     if (!response.ok || !response.body) return response
-    const json = response.headers.get('content-type')?.includes('application/json') === true
-    const to = json ? new WholeJson(heard) : new Events(api, heard)
-    const body = listen(response.body, to, heard, init?.signal ?? undefined)
-    return new Response(body, { status: response.status, headers: response.headers })
+    if (api === 'amazon_bedrock') heard.responseId = response.headers.get('x-amzn-requestid') ?? undefined
+    const body = { body: response.body, heard, signal: init?.signal ?? undefined }
+    if (response.headers.get('content-type')?.includes('application/json')) {
+      const text = await wholeText(body)
+      hearDocument(api, heard, text)
+      if (heard.finish !== undefined && !heard.error) heard.document = readable(text)
+      return document(heard.document ?? text, response.headers)
+    }
+    const stream = listen({ ...body, to: api === 'amazon_bedrock' ? new AwsEvents(heard) : new Events(api, heard) })
+    return new Response(stream, { status: response.status, headers: response.headers })
   }
-  return listening
+}
+
+const document = (text: string, headers = new Headers({ 'content-type': 'application/json' })) =>
+  new Response(text, { headers })
+
+/** Gemini's package would ask for the rest of an answer that it cut itself, which is another call. */
+const readable = (text: string): string => text.replace(/("finishReason"\s*:\s*)"CONTINUATION"/, '$1"MAX_TOKENS"')
+
+interface Body {
+  readonly body: ReadableStream<Uint8Array>
+  readonly heard: Heard
+  readonly signal: AbortSignal | undefined
+}
+
+/** @throws what breaks the connection; what had come by then stays in `begun` */
+async function wholeText({ body, heard, signal }: Body): Promise<string> {
+  const decoder = new TextDecoder()
+  heard.begun = ''
+  const to = { read: (bytes: Uint8Array) => void (heard.begun += decoder.decode(bytes, { stream: true })) }
+  const reader = listen({ body, heard, signal, to }).getReader()
+  while (!(await reader.read()).done);
+  const text = heard.begun
+  delete heard.begun
+  return text
 }
 
 interface Reader {
-  read(text: string): void
-  end(): void
+  read(bytes: Uint8Array): void
 }
 
-function listen(
-  body: ReadableStream<Uint8Array>,
-  to: Reader,
-  heard: Heard,
-  signal: AbortSignal | undefined,
-): ReadableStream<Uint8Array> {
+function listen({ body, heard, signal, to }: Body & { readonly to: Reader }): ReadableStream<Uint8Array> {
   const reader = body.getReader()
   let gone = false
   // a body that does not mind the signal itself is let go all the same
   signal?.addEventListener('abort', () => void reader.cancel().catch(() => {}), { once: true })
   return new ReadableStream<Uint8Array>({
     async start(controller) {
-      const decoder = new TextDecoder()
       let bytes = 0
       try {
         while (!heard.ended) {
-          const { done, value } = await reader.read()
+          const { done, value } = await next(reader, heard)
           if (done || gone) break
           bytes += value.byteLength
           if (bytes > MAX_ANSWER_BYTES) throw new Error(`the answer is longer than ${MAX_ANSWER_BYTES} bytes`)
-          to.read(decoder.decode(value, { stream: true }))
+          to.read(value)
           controller.enqueue(value)
         }
-        to.end()
         if (!gone) controller.close()
         void drain(reader)
       } catch (e) {
@@ -76,6 +118,22 @@ function listen(
   })
 }
 
+type Read = Awaited<ReturnType<ReadableStreamDefaultReader<Uint8Array>['read']>>
+
+/** The next piece, or the end where a stream that has said all says nothing more. */
+async function next(reader: ReadableStreamDefaultReader<Uint8Array>, heard: Heard): Promise<Read> {
+  const read = reader.read()
+  if (heard.finish === undefined || !heard.usageFinal) return read
+  const { promise, resolve } = Promise.withResolvers<Read>()
+  const late = setTimeout(() => resolve({ done: true, value: undefined }), LINGER_MS)
+  try {
+    return await Promise.race([read, promise])
+  } finally {
+    clearTimeout(late)
+    read.catch(() => {})
+  }
+}
+
 async function drain(reader: ReadableStreamDefaultReader<Uint8Array>): Promise<void> {
   const late = setTimeout(() => void reader.cancel().catch(() => {}), DRAIN_MS)
   late.unref()
@@ -88,8 +146,9 @@ async function drain(reader: ReadableStreamDefaultReader<Uint8Array>): Promise<v
   }
 }
 
-/** Server-sent events: `data:` lines up to an empty line are one event. */
+/** Server-sent events: `data:` lines up to an empty line are one event. One without its closing line does not count. */
 class Events implements Reader {
+  readonly #decoder = new TextDecoder()
   #rest = ''
   #data: string[] = []
   readonly #api: ModelApi
@@ -100,8 +159,8 @@ class Events implements Reader {
     this.#heard = heard
   }
 
-  read(text: string): void {
-    const lines = (this.#rest + text).split('\n')
+  read(bytes: Uint8Array): void {
+    const lines = (this.#rest + this.#decoder.decode(bytes, { stream: true })).split('\n')
     this.#rest = lines.pop()!
     for (const raw of lines) {
       const line = raw.endsWith('\r') ? raw.slice(0, -1) : raw
@@ -109,36 +168,43 @@ class Events implements Reader {
       else if (line === '' && this.#data.length) hear(this.#api, this.#heard, this.#data.splice(0).join('\n'))
     }
   }
-
-  /** An event without its closing line is cut off and does not count. */
-  end(): void {}
 }
 
-/** A server that answers a streaming request with one JSON document: no answer for us, but it may say what it cost. */
-class WholeJson implements Reader {
-  #text = ''
+/** AWS's event stream, as Bedrock speaks it. Bytes that are none are left to the package, which says so. */
+class AwsEvents implements Reader {
+  #frames: Frames | undefined = new Frames()
   readonly #heard: Heard
 
   constructor(heard: Heard) {
     this.#heard = heard
   }
 
-  read(text: string): void {
-    this.#text += text
+  read(bytes: Uint8Array): void {
+    const heard = this.#heard
+    for (const { headers, payload } of this.#read(bytes)) {
+      const kind = headers.get(':message-type') ?? ''
+      const type = headers.get(':event-type') ?? headers.get(':exception-type') ?? headers.get(':error-code') ?? ''
+      hearBedrock(heard, kind, type, bodyOf(heard, payload, headers.get(':error-message')))
+    }
   }
 
-  end(): void {
-    const heard = this.#heard
+  #read(bytes: Uint8Array): readonly Frame[] {
     try {
-      const document: unknown = JSON.parse(this.#text)
-      if (!isObject(document)) return
-      if (isObject(document.usage)) {
-        heard.usage = document.usage
-        heard.usageFinal = true
-      }
-      if (document.error) hearError(heard, document.error)
+      return this.#frames?.read(bytes) ?? []
     } catch {
-      // says nothing
+      this.#heard.unreadable++
+      this.#frames = undefined
+      return []
     }
+  }
+}
+
+function bodyOf(heard: Heard, payload: string, message: string | undefined) {
+  try {
+    const body: unknown = payload === '' ? {} : JSON.parse(payload)
+    return isObject(body) ? { ...(message !== undefined && { message }), ...body } : {}
+  } catch {
+    if (heard.finish === undefined) heard.unreadable++
+    return {}
   }
 }

@@ -138,7 +138,7 @@ const SECTIONS: { readonly [S in Section]: readonly Row[] } = {
     ['parallel_tool_calls', 'supported', ''],
     ['provider_opts', 'supported', 'settings of the provider; `api_type` chooses the API; for `scripted` the script'],
     ['thinking_budget', 'supported', 'an effort word or a number of tokens, as the provider takes it'],
-    ['cost', 'supported', 'USD per million tokens; it is the only source of prices', 'other version'],
+    ['cost', 'supported', 'USD per million tokens; it goes before the built-in prices', 'other version'],
     ['track_usage', 'supported', 'usage is always booked: `true` changes nothing, `false` is an error'],
     ['routing', 'not yet', 'an agent uses one model'],
     ['auth', 'not yet', 'use `token_key`', 'other version'],

@@ -3,7 +3,14 @@ import { LineCounter } from 'yaml'
 import type { AgentDefinition, ModelDefinition, TeamDefinition } from '../domain/team.ts'
 import { type Place, type Problem, Problems } from './problems.ts'
 import { type FindModel, readAgent } from './read-agent.ts'
-import { type CheckScript, type ModelContext, type ReadModel, readInlineModel, readModel } from './read-model.ts'
+import {
+  type CheckScript,
+  type KnowsPrice,
+  type ModelContext,
+  type ReadModel,
+  readInlineModel,
+  readModel,
+} from './read-model.ts'
 import { readProviders } from './read-providers.ts'
 import { cut, type Fields, Reader } from './reader.ts'
 import { didYouMean } from './suggest.ts'
@@ -16,6 +23,8 @@ export interface ParseOptions {
   readonly lenient?: boolean
   /** checks the scripts of scripted models; without it they are taken as they are */
   readonly checkScript?: CheckScript
+  /** without it no price is known, and every model without a `cost` gives a warning */
+  readonly knowsPrice?: KnowsPrice
 }
 
 export interface ParsedTeam {
@@ -63,6 +72,7 @@ function read(text: string, options: ParseOptions, lines: LineCounter, problems:
   const context: ModelContext = {
     providers: readProviders(reader, fields.get('providers')),
     ...(options.checkScript && { checkScript: options.checkScript }),
+    ...(options.knowsPrice && { knowsPrice: options.knowsPrice }),
   }
   const models = new Models(reader, fields.get('models'), context)
   const agents = readAgents(reader, tree, fields, models.find)

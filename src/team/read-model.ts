@@ -1,5 +1,6 @@
 import type { InputIssue } from '../domain/errors.ts'
 import type { ModelApi, ModelDefinition } from '../domain/team.ts'
+import type { AskedModel } from '../ports.ts'
 import { dotted, type Place } from './problems.ts'
 import { API_TYPES, PROVIDERS } from './providers.ts'
 import { isLoopback, readBaseUrl, readTokenKey } from './read-address.ts'
@@ -11,12 +12,16 @@ import { type Entry, findPlace, type MapTree } from './yaml-tree.ts'
 /** Checks the `provider_opts` of a scripted model. Paths of issues are JSON pointers into it; messages go on after its name. */
 export type CheckScript = (options: unknown) => readonly InputIssue[]
 
+/** Whether the price of a model without a `cost` is known all the same. */
+export type KnowsPrice = (model: AskedModel) => boolean
+
 /** A model; or it is left out, with a warning; or it is wrong, and reported. */
 export type ReadModel = ModelDefinition | 'left out' | undefined
 
 export interface ModelContext {
   readonly providers: CustomProviders
   readonly checkScript?: CheckScript
+  readonly knowsPrice?: KnowsPrice
 }
 
 /** Names of models, and `provider/model`: they are part of stored items. */
@@ -63,7 +68,8 @@ export function readModel(reader: Reader, entry: Entry, context: ModelContext): 
   warnOfKey(reader, entry.at, baseUrl, tokenKey)
   const options = opts ? optionsOf(reader, opts) : undefined
   if (reached.api === 'scripted') check(reader, entry, opts, options, context.checkScript)
-  if (!fields.has('cost')) warnOfPrice(reader, entry.at, entry.key)
+  if (!fields.has('cost'))
+    warnOfPrice(reader, entry.at, entry.key, { provider, model, ...(baseUrl && { baseUrl }) }, context)
   return {
     provider,
     api: reached.api,
@@ -109,7 +115,7 @@ export function readInlineModel(reader: Reader, at: Place, name: string, context
     return undefined
   }
   warnOfKey(reader, at, reached.baseUrl, reached.tokenKey)
-  warnOfPrice(reader, at, name)
+  warnOfPrice(reader, at, name, { provider, model, ...reached }, context)
   return { provider, model, ...reached }
 }
 
@@ -164,10 +170,13 @@ function check(
     reader.problems.error(findPlace(opts, path), `"${dotted(opts.path + path)}" ${message}`)
 }
 
-function warnOfPrice(reader: Reader, at: Place, name: string): void {
+/** Prices are those of the provider's own host: what another one charges for a model of the same name nobody knows. */
+function warnOfPrice(reader: Reader, at: Place, name: string, model: AskedModel, { knowsPrice }: ModelContext): void {
+  if (knowsPrice?.(model)) return
+  const elsewhere = model.baseUrl !== undefined && !isLoopback(model.baseUrl) ? ` at ${hostOf(model.baseUrl)}` : ''
   reader.problems.warning(
     at,
-    `the model "${name}" has no "cost": its calls will have no price (there is no built-in table of prices)`,
+    `the model "${name}" has no "cost", and no price of ${model.provider}/${model.model}${elsewhere} is known: its calls will be booked without a price`,
   )
 }
 

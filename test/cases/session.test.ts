@@ -161,3 +161,24 @@ describe('F10: the first terminal state wins, whichever it is', () => {
     expect(await engine.ctx.store.getRun(run)).toMatchObject({ status: 'cancelled' })
   })
 })
+
+describe('D1: the write of a transcript fails', () => {
+  test('status and cost are written even so', async () => {
+    const clock = createVirtualClock()
+    const team = scriptedTeam('t', [
+      { agent: agent('root'), steps: [{ text: 'too much for the table', usage: { input: 100, output: 50 } }] },
+    ])
+    const engine = testEngine({ table: memoryTable(), teams: [team], clock })
+    const { putResponse } = engine.ctx.store
+    ;(engine.ctx.store as { putResponse: typeof putResponse }).putResponse = async (ref, slot, driver) => {
+      if (slot.message) throw new Error('ValidationException: Item size has exceeded the maximum allowed size')
+      return putResponse(ref, slot, driver)
+    }
+    const run = await startRun(engine.ctx, { tenant: 'local', team: 't', input: 'go' })
+    await clock.advance(5 * MINUTE)
+    const stored = (await engine.ctx.store.getRun(run))!
+    expect(stored).toMatchObject({ status: 'failed', error: { code: 'store' } })
+    expect(stored.books.failed).toMatchObject({ calls: 5, inputTokens: 500, outputTokens: 250 })
+    await expectBalanced(engine.ctx.store, run, engine.scripted)
+  })
+})

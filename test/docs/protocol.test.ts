@@ -71,6 +71,7 @@ const FULL: readonly [section: string, write: (s: Store) => Promise<unknown>][] 
   ['W11', (s) => s.delegate(ref, { turn: 0, from: 0, count: 2, share: money(1), funded: 2, now })],
   ['W12', (s) => s.suspend(ref, 1, { ...suspend, on: 'all' })],
   ['W12', (s) => s.suspend(ref, 1, { ...suspend, on: { ordinals: [0], settled: 0 } })],
+  ['W12', (s) => s.suspend(ref, 1, { ...suspend, on: 'time' })],
   ['W13', (s) => s.stop(ref, 'cancelled', now)],
   ['W13b', (s) => s.cancelUnclaimed(ref, 'cancelled', now)],
   ['W14', (s) => s.cancelRun(run, now)],
@@ -87,6 +88,7 @@ const FULL: readonly [section: string, write: (s: Store) => Promise<unknown>][] 
   ['W25', (s) => s.pushDue(run, T0, T0)],
   ['A new round', (s) => s.openRound(run, { seenRound: 1, inputRef: DRIVER, dueAt: T0, now })],
   ['A new round', (s) => s.reopenRoot(ref, 1, now)],
+  ['A pause of a model', (s) => s.coolDown('local', 'crew', 'mini', T0)],
 ]
 const OTHER_CONDITIONS: typeof FULL = [
   ['W9', (s) => s.bookLate(ref, aResponse(), DRIVER)],
@@ -124,7 +126,7 @@ describe('docs/protocol.md', () => {
       ...'createRun cancelRun finishRun correctRun undueRun pushDue openRound'.split(' '),
       ...'putHeader claim release heartbeat suspend stop cancelUnclaimed finish reopenRoot'.split(' '),
       ...'delegate settle lend takeLoan raiseOwn correctOwn correctParent'.split(' '),
-      ...'putRequest putResponse bookLate putToolResult putDefinition putInput'.split(' '),
+      ...'putRequest putResponse bookLate putToolResult putDefinition putInput coolDown'.split(' '),
     ]
     const reads = /^(get|list|read|due)/
     expect(

@@ -16,6 +16,12 @@ export interface Habits {
   readonly smallFan: readonly [number, number]
   /** chance that a session below the root that may delegate does so in an answer */
   readonly nesting: number
+  /** where given, what each agent calls, answer by answer; then it is done */
+  readonly script?: Script
+}
+
+export interface Script {
+  readonly [agent: string]: readonly (readonly { readonly name: string; readonly arguments: string }[])[]
 }
 
 type Say = { readonly message: AssistantMessage; readonly finishReason: FinishReason }
@@ -25,6 +31,7 @@ export function answerOf(seed: number, request: ModelRequest): Say {
   const users = request.messages.filter((m) => m.role === 'user').length
   const last = request.messages.findLastIndex((m) => m.role === 'user')
   const answers = request.messages.slice(last).filter((m) => m.role === 'assistant').length
+  if (habits.script) return scripted(habits.script, request, answers)
   const whole = randomOf(seed, request.call.sessionId, users)
   const turns = whole.between(1, habits.turns)
   const random = randomOf(seed, request.call.sessionId, users, answers)
@@ -36,6 +43,14 @@ export function answerOf(seed: number, request: ModelRequest): Say {
   if (calls.length === 0) return finalAnswer(random, request)
   const toolCalls_ = calls.map((c, i) => ({ id: `call-${users}-${answers}-${i}`, ...c }))
   return { message: { role: 'assistant', content: '', toolCalls: toolCalls_ }, finishReason: 'tool_calls' }
+}
+
+function scripted(script: Script, request: ModelRequest, answers: number): Say {
+  const agent = request.system.split(' ')[0]!
+  const calls = script[agent]?.[answers]
+  if (!calls) return finalAnswer(randomOf('stop'), request)
+  const toolCalls = calls.map((c, i) => ({ id: `call-${answers}-${i}`, ...c }))
+  return { message: { role: 'assistant', content: '', toolCalls }, finishReason: 'tool_calls' }
 }
 
 function finalAnswer(random: Random, request: ModelRequest): Say {

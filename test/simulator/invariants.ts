@@ -39,8 +39,8 @@ export class Invariants {
   readonly #timedOut = new Set<string>()
   #cancelled: { at: number; by: Invocation; round: number } | undefined
   #sweepLostAt = Number.NEGATIVE_INFINITY
-  /** headers as each sweep saw them last, and the sweeps that have changed something */
-  readonly #seenBySweep = new Map<Invocation, Map<string, SessionHeader>>()
+  /** headers as each sweep has seen them, and the sweeps that have changed something */
+  readonly #seenBySweep = new Map<Invocation, Map<string, SessionHeader[]>>()
   readonly #wrote = new Set<Invocation>()
 
   constructor(world: World) {
@@ -103,7 +103,8 @@ export class Invariants {
     const key = `${s}/${n}/${driver}`
     if (this.#called.has(key)) this.#fail(`3: ${what} is made twice on one intent`)
     this.#called.add(key)
-    this.#concurrency(s)
+    // who was overtaken while it stood still is beside the count
+    if (mirror.headers.get(s)?.driver === driver) this.#concurrency(s)
     this.#stopObeyed(inv, s, n)
     this.#conversation(s, n, request)
   }
@@ -301,31 +302,37 @@ export class Invariants {
       return
     }
     if (inv.kind !== 'sweep' && inv.kind !== 'dead letter') return
-    const seen = this.#seenBySweep.get(inv) ?? new Map<string, SessionHeader>()
+    const seen = this.#seenBySweep.get(inv) ?? new Map<string, SessionHeader[]>()
     this.#seenBySweep.set(inv, seen)
     for (const item of items) {
       if (!String(item[A.sk]).startsWith('SESSION#')) continue
       const h = decodeHeader(item)
-      seen.set(h.sessionId, h)
+      seen.set(h.sessionId, [...(seen.get(h.sessionId) ?? []), h])
     }
   }
 
-  /** A live or ended session is never swept needlessly. */
+  /** A live or ended session is never swept needlessly: at one of its looks at least it wanted an event. */
   #sweepInvokes(inv: Invocation, ref: SessionRef): void {
-    const h = this.#seenBySweep.get(inv)?.get(ref.sessionId)
-    if (!h) return // it has put the header itself
+    const seen = this.#seenBySweep.get(inv)?.get(ref.sessionId)
+    if (!seen) return // it has put the header itself
+    const needless = seen.map((h) => this.#needless(inv, h))
+    if (needless.every((why) => why !== undefined)) {
+      this.#fail(`sweep: ${this.#name(ref.sessionId)} is invoked needlessly: ${needless.at(-1)}`)
+    }
+  }
+
+  /** Why a sweep that saw this header need not send an event. */
+  #needless(inv: Invocation, h: SessionHeader): string | undefined {
     const now = this.#world.now + inv.skew
-    const run = this.#world.mirror.run!
-    const what = `sweep: ${this.#name(ref.sessionId)} is invoked needlessly:`
-    const reopened = h.parentId === null && run.round > h.round
-    if (isTerminal(h) && !reopened) this.#fail(`${what} it is ${h.status}`)
-    if (h.status === 'running' && h.lease !== null && h.lease >= now) this.#fail(`${what} its driver's lease stands`)
-    if (h.status === 'waiting' && !(h.wakeAt !== null && h.wakeAt < now)) {
-      if (this.#waitsForSomething(h)) this.#fail(`${what} it waits for something`)
+    const reopened = h.parentId === null && this.#world.mirror.run!.round > h.round
+    if (isTerminal(h)) return reopened ? undefined : `it is ${h.status}`
+    if (h.status === 'running') return h.lease !== null && h.lease >= now ? `its driver's lease stands` : undefined
+    if (h.status === 'waiting') {
+      const over = h.wakeAt !== null && h.wakeAt < now
+      return !over && this.#waitsForSomething(h) ? 'it waits for something' : undefined
     }
-    if (h.status === 'queued' && !this.#wrote.has(inv) && h.updatedAt + this.#world.options.eventAgeMs > now + 2_000) {
-      this.#fail(`${what} its event is only ${now - h.updatedAt} ms old`)
-    }
+    const young = h.updatedAt + this.#world.options.eventAgeMs > now + 2_000
+    return young && !this.#wrote.has(inv) ? `its event is only ${now - h.updatedAt} ms old` : undefined
   }
 
   /** Lambda has taken an event for it. */
@@ -342,6 +349,7 @@ export class Invariants {
   eventLost(ref: SessionRef): void {
     const { mirror, scheduler } = this.#world
     const lostAt = this.#world.now
+    this.accepted(ref) // somebody has noticed what was lost before
     const { attempt } = mirror.headers.get(ref.sessionId)!
     const look = () => {
       const h = mirror.headers.get(ref.sessionId)!

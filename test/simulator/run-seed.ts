@@ -116,7 +116,10 @@ async function toRest(world: World, scenario: Scenario): Promise<void> {
       scheduler.after(afterMs, () => followUp(world, ref, twins))
       continue
     }
-    if (next === undefined && (due === undefined || due === null)) return
+    if (next === undefined && (due === undefined || due === null)) {
+      if (!world.options.plan?.onIdle(world)) return
+      continue
+    }
     while (due && tick < due && (next === undefined || tick < next)) tick += SWEEP_EVERY_MS
     if (due && tick >= due && (next === undefined || tick <= next)) {
       scheduler.now = Math.max(scheduler.now, tick)

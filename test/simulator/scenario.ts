@@ -28,12 +28,12 @@ export interface Scenario {
 type Size = 'tiny' | 'small' | 'medium' | 'large' | 'list' | 'long list'
 
 const SIZES: { readonly [size in Size]: number } = {
-  tiny: 6,
-  small: 24,
-  medium: 52,
-  large: 5,
-  list: 10,
-  'long list': 1.5,
+  tiny: 4,
+  small: 12,
+  medium: 62,
+  large: 7,
+  list: 8,
+  'long list': 2,
 }
 
 export function scenarioOf(seed: number, random: Random): Scenario {

@@ -41,6 +41,8 @@ export interface Invocation {
   hurtAt: number | undefined
   /** what it has asked for and not been answered */
   readonly calls: Set<PortCall>
+  /** calls that stand still while it is held; undefined: it is not held */
+  held: PortCall[] | undefined
   /** told when it ends in whatever way */
   ended: ((error?: unknown) => void) | undefined
 }
@@ -57,6 +59,14 @@ export interface PortCall {
   readonly reject: (fault: Error) => void
 }
 
+/** Says what happens at each call, for schedules that are exhaustive and not random. */
+export interface Plan {
+  /** asked once before each call is applied; it may also hold and release invocations */
+  onCall(world: World, call: PortCall): 'crash, applied' | 'crash, not applied' | undefined
+  /** asked when nothing is going on any more; true: something is going on again */
+  onIdle(world: World): boolean
+}
+
 export interface WorldOptions {
   readonly random: Random
   readonly weather: Weather
@@ -67,8 +77,8 @@ export interface WorldOptions {
   readonly workerTimeoutMs: number
   readonly maxConcurrency: number
   readonly trace: boolean
-  /** asked before each port call of an engine; may crash or pause the invocation itself. For exhaustive plans */
-  readonly plan?: (world: World, call: PortCall) => CallFault | 'applied' | undefined
+  /** where given, decides what happens; otherwise the weather does */
+  readonly plan?: Plan
 }
 
 export const START = Date.UTC(2026, 0, 5, 9)
@@ -155,6 +165,7 @@ export class World {
       frozenUntil: 0,
       hurtAt: undefined,
       calls: new Set(),
+      held: undefined,
       ended: undefined,
     }
     this.invocations.push(inv)
@@ -178,6 +189,7 @@ export class World {
   #over(inv: Invocation, state: 'returned' | 'threw', error?: unknown): void {
     if (inv.state !== 'running') return
     inv.state = state
+    inv.held = undefined
     this.note(inv, state === 'threw' ? `throws: ${error instanceof Error ? error.message : error}` : 'returns')
     if (state === 'threw') this.invariants.threw(inv, error)
     // what it did not wait for stands still with its container: half of it goes on when the container does
@@ -221,6 +233,21 @@ export class World {
     if (inv.kind === 'sweep') this.invariants.sweepLost(inv.frozenUntil)
   }
 
+  /** An invocation stands still until it is released. */
+  hold(inv: Invocation): void {
+    this.note(inv, 'is HELD')
+    inv.held = []
+    inv.hurtAt = Number.POSITIVE_INFINITY
+  }
+
+  release(inv: Invocation): void {
+    this.note(inv, 'goes on')
+    const held = inv.held ?? []
+    inv.held = undefined
+    inv.hurtAt = this.now
+    for (const call of held) this.#later(call, 0)
+  }
+
   /** One call of an invocation to a port. */
   port<T>(
     inv: Invocation,
@@ -249,11 +276,12 @@ export class World {
   #turn(call: PortCall): void {
     const { inv } = call
     if (!inv.calls.has(call)) return
+    if (inv.held) return void inv.held.push(call)
     if (inv.frozenUntil > this.now) return this.#later(call, inv.frozenUntil - this.now)
-    const fault =
-      inv.state === 'running' ? (this.options.plan?.(this, call) ?? this.weather.onCall(call.kind)) : undefined
-    if (inv.frozenUntil > this.now) return this.#later(call, inv.frozenUntil - this.now)
-    if (!inv.calls.has(call)) return
+    const planned = this.options.plan?.onCall(this, call)
+    if (planned) return this.die(inv, 'crashed', call, planned === 'crash, applied' ? 'applied' : 'not applied')
+    if (inv.held) return void (inv.held as PortCall[]).push(call)
+    const fault = inv.state === 'running' ? this.weather.onCall(call.kind) : undefined
     if (fault) inv.hurtAt = Math.max(inv.hurtAt ?? 0, this.now)
     switch (fault) {
       case undefined:
@@ -262,9 +290,8 @@ export class World {
       case 'dup':
       case 'twin':
         return this.#answer(call, this.#applied(call, fault))
-      case 'applied':
       case 'crash':
-        return this.die(inv, 'crashed', call, fault === 'applied' ? 'applied' : undefined)
+        return this.die(inv, 'crashed', call)
       case 'pause':
         this.weather.count('invocation paused')
         this.freeze(inv, this.weather.pause())
@@ -338,6 +365,7 @@ export class World {
     return {
       store: createStore(faultyTable(this, inv)),
       teams: this.teams,
+      prices: { of: async () => undefined },
       model: { call: (request) => this.provider.call(inv, request) },
       invoker: { invoke: (ref) => this.lambda.invoke(inv, ref) },
       clock: this.#clock(inv),

@@ -4,6 +4,7 @@
  */
 import { describe } from 'vitest'
 import type { TestTable } from '../support/tables.ts'
+import { claimContract } from './contract/claim.ts'
 import { delegationContract } from './contract/delegation.ts'
 import { listsContract } from './contract/lists.ts'
 import { logContract } from './contract/log.ts'
@@ -12,6 +13,7 @@ import { sessionContract } from './contract/session.ts'
 
 export function storeContract(open: () => Promise<TestTable>): void {
   describe('runs', () => runContract(open))
+  describe('claims', () => claimContract(open))
   describe('sessions', () => sessionContract(open))
   describe('delegation, money and corrections', () => delegationContract(open))
   describe('the log', () => logContract(open))

@@ -187,10 +187,14 @@ describe.each(TABLES)('expressions on $name', ({ name: tableName, open }) => {
     ['a clause that stands twice', 'SET #text = :v SET #number = :v'],
     ['an unknown clause', 'PUT #text = :v'],
     ['a part of the key', 'SET #sk = :v'],
-    ['an index key of the wrong type', 'SET #da = :v'],
     ['nothing', ''],
   ])('an update with %s is refused', async (_what, update) => {
     await expect(becomes(update, { v: 'x' })).rejects.toThrow()
+  })
+
+  // DynamoDB Local writes such an item and leaves it out of the index; AWS refuses it.
+  test.skipIf(tableName === 'DynamoDB Local')('an update with an index key of the wrong type is refused', async () => {
+    await expect(becomes('SET #da = :v', { v: 'x' })).rejects.toThrow()
   })
 
   test.each([

@@ -9,7 +9,7 @@ import { sweepRun } from '../../src/engine/sweep.ts'
 import { createLocalInvoker, type LocalInvoker } from '../../src/invoke/local-invoker.ts'
 import { createModel } from '../../src/model/model.ts'
 import { createScriptedModel, type ScriptedModel } from '../../src/model/scripted.ts'
-import type { Clock, Logger, Teams } from '../../src/ports.ts'
+import type { Clock, Logger, Prices, Teams } from '../../src/ports.ts'
 import { createStore } from '../../src/store/store.ts'
 import type { TableClient } from '../../src/store/table-client.ts'
 import { systemClock, systemIds } from '../../src/system.ts'
@@ -29,6 +29,8 @@ export interface TestEngine {
 export interface TestEngineOptions {
   readonly table: TableClient
   readonly teams: readonly TeamDefinition[]
+  /** none unless told: what a test does not say is not known */
+  readonly prices?: Prices
   readonly clock?: Clock
   readonly leaseMs?: number
   readonly retryDelaysMs?: readonly number[]
@@ -59,6 +61,7 @@ export function testEngine(options: TestEngineOptions): TestEngine {
   const ctx: EngineContext = {
     store: createStore(options.table),
     teams: fixedTeams(options.teams),
+    prices: options.prices ?? { of: async () => undefined },
     model: createModel({ env: () => undefined, scripted }),
     invoker: {
       invoke: async (ref) => {

@@ -5,7 +5,8 @@ import { problemsOf, teamOf, withModel } from './team-text.ts'
 describe('a cost', () => {
   const cost = (text: string) =>
     withModel(`provider: openai\nmodel: gpt-4o\ncost: { ${text}, cache_read: 0, cache_write: 0 }`)
-  const price = (text: string) => priceOf(teamOf(cost(`output: 0, input: ${text}`)).models.m!)?.input
+  const price = (text: string) =>
+    priceOf(teamOf(cost(`output: 0, input: ${text}`)).models.m!, { at: 0, inputTokens: 1 })?.input
 
   test('is exact: it is read from the text of the file', () => {
     expect(price('3')).toBe(3_000_000n)

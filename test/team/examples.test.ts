@@ -20,7 +20,7 @@ describe('the example', () => {
 
   test.each(files)('%s prices every kind of token of every model', (file) => {
     for (const model of Object.values(read(file).team!.models))
-      expect(priceOf(model)).toMatchObject({ input: expect.any(BigInt), cacheWrite: expect.any(BigInt) })
+      expect(priceOf(model, { at: 0, inputTokens: 1 })).toMatchObject({ input: expect.any(BigInt), cacheWrite: expect.any(BigInt) })
   })
 
   test.each(files)('%s scripts only calls of tools and agents that its agents have', (file) => {

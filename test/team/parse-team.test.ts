@@ -212,7 +212,7 @@ test('problems are formatted one per line, in the order of the text', () => {
   const { problems } = parse(`agents:\n  root: { model: openai/gpt-4o, modl: 1 }\nagnets: {}\n`)
   expect(formatProblems(problems)).toBe(
     [
-      'team.yaml:2:18: warning: the model "openai/gpt-4o" has no "cost": its calls will have no price (there is no built-in table of prices)',
+      'team.yaml:2:18: warning: the model "openai/gpt-4o" has no "cost", and no price of openai/gpt-4o is known: its calls will be booked without a price',
       'team.yaml:2:33: error: "modl" is not a key of agents.root (did you mean "model"?)',
       'team.yaml:3:1: error: "agnets" is not a key of a team file (did you mean "agents"?)',
     ].join('\n'),

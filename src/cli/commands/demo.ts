@@ -71,7 +71,9 @@ function billed(bill: readonly BillEntry[], team: TeamView): Figures {
   let cost = 0n
   for (const { model, usage } of bill) {
     const price = Object.values(team.models).find((m) => m.model === model)?.cost
-    const part = price ? costOf(usage, priceOf({ cost: price })) : null
+    const part = price
+      ? costOf(usage, priceOf({ cost: price }, { at: Date.now(), inputTokens: usage.inputTokens }))
+      : null
     if (part === null) throw new Error(`model ${model} of the demo has no price`)
     cost += part
   }

@@ -107,8 +107,8 @@ export const usage = reading(
   ['RUN'],
   (client, [runId]) => client.get<UsageReport>(`${runPath(runId!)}/usage`),
   (io, report) => {
-    const row = (name: string, f: FiguresView) => [
-      oneLine(name, 60),
+    const row = (name: string, f: FiguresView, indent = '') => [
+      indent + oneLine(name, 60),
       count(f.usage.calls),
       count(f.usage.inputTokens),
       count(f.usage.outputTokens),
@@ -116,7 +116,7 @@ export const usage = reading(
     ]
     const part = (title: string, figures: { readonly [name: string]: FiguresView }) => [
       [title],
-      ...Object.entries(figures).map(([name, f]) => row(`  ${printable(name)}`.trimEnd(), f)),
+      ...Object.entries(figures).map(([name, f]) => row(name, f, '  ')),
     ]
     const rows = [
       ['', 'calls', 'input', 'output', 'cost'],

@@ -1,7 +1,10 @@
 import { readFile } from 'node:fs/promises'
 import { checkScript } from '../../model/parse-script.ts'
+import type { PriceTable } from '../../prices/price-table.ts'
+import { loadPrices } from '../../prices/prices.ts'
 import { parseTeam } from '../../team/parse-team.ts'
 import { formatProblems } from '../../team/problems.ts'
+import type { KnowsPrice } from '../../team/read-model.ts'
 import { type Command, readArguments } from '../command.ts'
 import { EXIT, type ExitCode, type Io } from '../io.ts'
 import { plural, printable } from '../text.ts'
@@ -11,15 +14,20 @@ export const validate: Command = {
   summary: 'check team files; what is wrong is told with file, line and column',
   async run(io, argv) {
     const args = readArguments(argv, { lenient: { type: 'boolean' } }, ['FILE', '[FILE]…'])
+    const prices = await loadPrices()
     let code: ExitCode = EXIT.ok
     for (const file of args.positionals) {
-      if (!(await isValid(io, file, args.flag('lenient')))) code = EXIT.usage
+      if (!(await isValid(io, file, { lenient: args.flag('lenient'), prices }))) code = EXIT.usage
     }
     return code
   },
 }
 
-async function isValid(io: Io, file: string, lenient: boolean): Promise<boolean> {
+async function isValid(
+  io: Io,
+  file: string,
+  options: { readonly lenient: boolean; readonly prices: PriceTable },
+): Promise<boolean> {
   let text: string
   try {
     text = new TextDecoder('utf-8', { fatal: true }).decode(await readFile(file))
@@ -29,7 +37,9 @@ async function isValid(io: Io, file: string, lenient: boolean): Promise<boolean>
     io.err(`${file}: error: ${reason}`)
     return false
   }
-  const { team, problems } = parseTeam(text, { file, lenient, checkScript })
+  const { lenient, prices } = options
+  const knowsPrice: KnowsPrice = (model) => prices.of(model) !== undefined
+  const { team, problems } = parseTeam(text, { file, lenient, checkScript, knowsPrice })
   if (problems.length > 0) io.err(printable(formatProblems(problems)))
   if (!team) return false
   io.out(`${file}: good (${plural(team.agents.length, 'agent')}, ${plural(Object.keys(team.models).length, 'model')})`)

@@ -95,6 +95,7 @@ const DELEGATION: HeaderCase[] = [
     refused: {
       'it was lent more since the read': { lent: { 4: money(0.3) } },
       'it was lent more tokens since the read': { lent: { 4: { ...money(0.2), tok: 1n } } },
+      'it was lent more money since the read': { lent: { 4: { ...money(0.2), usd: 1n } } },
       'it was lent nothing': { lent: {} },
       'it has settled already': { pending: new Set([5]) },
     },
@@ -137,6 +138,7 @@ const DELEGATION: HeaderCase[] = [
     refused: {
       'it was taken already': { taken: money(0.35) },
       'tokens were taken already': { taken: { ...money(0.1), tok: 0n } },
+      'money was taken already': { taken: { ...money(0.1), usd: 0n } },
       'it is completed': { status: 'completed' },
       'it is failed': { status: 'failed' },
       'it is cancelled': { status: 'cancelled' },
@@ -156,6 +158,8 @@ const DELEGATION: HeaderCase[] = [
     becomes: { own: money(5), avail: ZERO },
     refused: {
       'it was raised already': { own: money(2) },
+      'its money was raised already': { own: { ...money(1), usd: 0n } },
+      'its tokens were raised already': { own: { ...money(1), tok: 0n } },
       'it has not the money': { avail: { ...money(4), usd: money(4).usd - 1n } },
       'it has not the tokens': { avail: { ...money(4), tok: money(4).tok - 1n } },
       'it does not run': { status: 'queued' },

@@ -1,0 +1,174 @@
+/** Commands as clients of the API: in this process, and over HTTP. */
+import { mkdtemp, rm, writeFile } from 'node:fs/promises'
+import { createServer } from 'node:http'
+import type { AddressInfo } from 'node:net'
+import { tmpdir } from 'node:os'
+import { join } from 'node:path'
+import { afterAll, beforeAll, describe, expect, test } from 'vitest'
+import type { RunView } from '../../src/http/views/run.ts'
+import type { SessionView } from '../../src/http/views/session.ts'
+import { type Local, startLocal } from '../../src/local.ts'
+import { type Said, say } from './terminal.ts'
+
+const model = (name: string, step: string) =>
+  `  ${name}:\n    provider: scripted\n    model: ${name}\n    cost: { input: 1, output: 2 }\n    provider_opts: { steps: [${step}] }\n`
+const worker = '  worker: { model: worker, instruction: Work., description: works }\n'
+/** Its answer would clear the screen, set the title and turn the text round, if it were let. */
+const ANSWER = String.raw`"\e[2J\e]0;owned\a{input} \u202Etxet\r\nnext line"`
+const TEAMS = {
+  lead: `agents:\n  root:\n    model: root\n    instruction: Lead.\n    sub_agents: [worker]\n${worker}models:\n${model('root', `{ calls: [{ tool: transfer_task, args: { agent: worker, task: part one } }], usage: { input: 1000, output: 20 } }, { text: ${ANSWER}, usage: { input: 30, output: 5 } }`)}${model('worker', '{ text: worker done, usage: { input: 100, output: 50 } }')}`,
+  failing: `agents:\n  root: { model: root, instruction: Fail. }\nmodels:\n${model('root', '{ error: { class: invalid_request, message: no such model, usage: { input: 7, output: 0 } } }')}`,
+  slow: `agents:\n  root: { model: root, instruction: Wait. }\nmodels:\n${model('root', '{ text: late, delayMs: 600000 }')}`,
+  broken: 'agents:\n  root:\n    model: nobody\n',
+}
+
+let folder: string
+let local: Local
+beforeAll(async () => {
+  folder = await mkdtemp(join(tmpdir(), 'subledger-'))
+  for (const [name, text] of Object.entries(TEAMS)) await writeFile(join(folder, `${name}.yaml`), text)
+  await writeFile(
+    join(folder, 'tasks.json'),
+    JSON.stringify([1, 2, 3].map((n) => ({ agent: 'worker', task: `part ${n}` }))),
+  )
+  await writeFile(join(folder, 'wrong-tasks.json'), JSON.stringify([{ agent: 'worker' }]))
+  local = await startLocal({ port: 0, teamsDir: folder, dataDir: null, sweepSeconds: 0.1, env: {} })
+})
+afterAll(async () => {
+  await local.stop()
+  await rm(folder, { recursive: true })
+})
+
+/** Both ways to the same API: a running one, and one in this process with books of its own. */
+const WAYS: readonly [way: string, options: () => string[]][] = [
+  ['over HTTP', () => ['--url', local.url]],
+  ['embedded', () => ['--teams', folder, '--data', join(folder, 'data')]],
+]
+
+describe.each(WAYS)('%s', (_, options) => {
+  const sub = (...argv: string[]) => say([...argv, ...options()])
+  const json = async <T>(...argv: string[]): Promise<T> => JSON.parse((await sub(...argv, '--json')).out) as T
+
+  test('a run is waited for, shown as a tree, and can be looked at in every way afterwards', async () => {
+    const ran = await sub('run', 'lead', 'go', '--watch')
+    expect(ran.code).toBe(0)
+    const runId = /run (\w{26})/.exec(ran.out)![1]!
+    expect(ran.err).toContain(`run ${runId} has started`)
+    expect(ran.err).toMatch(/^completed: 2 completed; 1,130 tokens in, 75 out, \$0\.00128$/m)
+    const tree = ran.out.split('\n')
+    expect(tree.find((l) => l.startsWith('root'))).toMatch(/root +completed +2 +1,030 +25 +\$0\.00108$/)
+    expect(tree.find((l) => l.startsWith('└─ worker'))).toMatch(/transfer +completed +1 +100 +50 +\$0\.0002$/)
+    expect(tree.find((l) => l.startsWith('2 sessions'))).toMatch(/completed +3 +1,130 +75 +\$0\.00128$/)
+
+    const { run, sessions } = await json<{ run: RunView; sessions: SessionView[] }>('get', runId)
+    expect(run).toMatchObject({ runId, status: 'completed', costUsd: '0.00128' })
+    const id = sessions.find((s) => s.agent === 'worker')!.sessionId
+    expect((await sub('get', runId)).out).toBe(ran.out)
+    expect((await sub('sessions', runId)).out).toContain(id)
+    expect((await sub('messages', runId, id)).out).toBe(
+      '[0] system\n    Work.\n[0] user\n    part one\n[0] assistant\n    worker done',
+    )
+    expect((await sub('messages', runId, run.rootSessionId)).out).toContain('→ transfer_task {"agent":"worker"')
+    expect((await sub('calls', runId)).out.split('\n')).toHaveLength(4)
+    expect((await sub('usage', runId)).out).toMatch(/^ {2}worker +1 +100 +50 +\$0\.0002$/m)
+    expect((await sub('list')).out).toMatch(new RegExp(`^${runId}  lead +completed`, 'm'))
+    expect((await sub('teams')).out).toMatch(/^lead/m)
+
+    const further = await sub('input', runId, 'more')
+    expect(further.code).toBe(0)
+    expect(further.out).toMatch(/round 2 {2}completed/)
+    expect((await sub('cancel', runId)).out).toBe(`run ${runId}: completed`)
+  })
+
+  test('a list of tasks has a session for each and no model that leads them', async () => {
+    const { code, out } = await sub('run', 'lead', '--tasks', join(folder, 'tasks.json'))
+    expect(code).toBe(0)
+    expect(out.match(/─ worker +task +completed/g)).toHaveLength(3)
+    expect(out).toMatch(/^\(list of tasks\) +root +completed +0 +0 +0 +-$/m)
+  })
+
+  test('what a model says cannot take hold of the terminal', async () => {
+    const { out } = await sub('run', 'lead', 'go')
+    expect(out).toContain('[2J]0;ownedgo txet\nnext line')
+    expect(out.replaceAll('\n', '')).not.toMatch(/[\p{Cc}\p{Bidi_Control}]/u)
+  })
+
+  test('a run that fails is exit code 1, with what it cost', async () => {
+    const { code, out } = await sub('run', 'failing', 'go')
+    expect(code).toBe(1)
+    expect(out).toContain('of it waste: 1 call, $0.000007')
+    expect(out).toMatch(/error: invalid_request: .*no such model/)
+  })
+
+  test.each<[what: string, argv: string[], text: RegExp]>([
+    ['an unknown team', ['run', 'nobody', 'go'], /nobody/],
+    ['an unknown agent', ['run', 'lead', 'go', '--agent', 'nobody'], /no agent "nobody"/],
+    ['a team file with an error', ['run', 'broken', 'go'], /broken\.yaml:3:\d+/],
+    ['an unknown run', ['get', '01K74V2QHG0000000000000000'], /no run "01K74V2QHG0000000000000000"/],
+    ['an id that is none', ['cancel', '../x'], /no run "\.\.\/x"/],
+  ])('%s is exit code 2', async (_what, argv, text) => {
+    const { code, err, out } = await sub(...argv)
+    expect({ code, out }).toEqual({ code: 2, out: '' })
+    expect(err).toMatch(text)
+    expect(err).not.toMatch(/ {4}at /)
+  })
+
+  test('tasks that are wrong are told by their place', async () => {
+    const { code, err } = await sub('run', 'lead', '--tasks', join(folder, 'wrong-tasks.json'))
+    expect({ code, err }).toEqual({ code: 2, err: 'The body: /tasks/0/task is missing.' })
+  })
+})
+
+test('whoever interrupts is detached from a run that goes on, and can end it later', async () => {
+  const said: Said = await say(['run', 'slow', 'go', '--url', local.url, '--watch'], { interruptAt: /1 running/ })
+  expect(said.code).toBe(130)
+  const runId = /Detached\. Run (\w{26}) goes on/.exec(said.err)![1]!
+  expect((await say(['get', runId, '--url', local.url])).out).toContain('running')
+  expect(await say(['cancel', runId, '--url', local.url])).toMatchObject({ code: 0, out: `run ${runId}: cancelled` })
+})
+
+test('whoever interrupts an embedded run finds it in the books', async () => {
+  const options = ['--teams', folder, '--data', join(folder, 'interrupted')]
+  const said = await say(['run', 'slow', 'go', ...options, '--watch'], { interruptAt: /1 running/ })
+  expect(said.code).toBe(130)
+  const runId = /Interrupted\. Run (\w{26}) is kept/.exec(said.err)![1]!
+  expect((await say(['list', ...options])).out).toContain(`${runId}  slow`)
+})
+
+test('a team can be named by its file, where the API is in this process', async () => {
+  const { code, out } = await say(['run', join(folder, 'lead.yaml'), 'go', '--data', join(folder, 'by-file')])
+  expect(code).toBe(0)
+  expect(out).toContain('team lead')
+})
+
+test('a token is sent along, and not told when it is refused', async () => {
+  const seen: (string | undefined)[] = []
+  const server = createServer((request, response) => {
+    seen.push(request.headers.authorization)
+    response.writeHead(401, { 'content-type': 'application/problem+json' })
+    response.end(JSON.stringify({ status: 401, code: 'unauthorized', detail: 'Sign in first.' }))
+  })
+  await new Promise<void>((resolve) => server.listen(0, '127.0.0.1', resolve))
+  const url = `http://127.0.0.1:${(server.address() as AddressInfo).port}`
+  const said = await say(['list'], { env: { SUBLEDGER_URL: url, SUBLEDGER_TOKEN: 'sesame' } })
+  server.close()
+  expect({ seen, said }).toEqual({ seen: ['Bearer sesame'], said: { code: 2, out: '', err: 'Sign in first.' } })
+})
+
+test('the demo shows a root and at least three workers, and its books are those of the model', async () => {
+  const { code, out } = await say(['demo'])
+  expect(code).toBe(0)
+  expect(
+    out.match(/^[├└│ ]+─ \w+ +(background|transfer) +completed +\d+ +[\d,]+ +\d+ +\$0\.\d+$/gm)!.length,
+  ).toBeGreaterThanOrEqual(3)
+  expect(out).toMatch(/the model's own bill +11 calls +14,260 tokens in +706 out +\$0\.0271272/)
+  expect(out).toContain('The books balance.')
+})
+
+test('dev serves until it is interrupted', async () => {
+  const options = ['--teams', folder, '--data', join(folder, 'dev'), '--port', '0']
+  const { code, out } = await say(['dev', ...options], { interruptAt: /books/ })
+  expect(code).toBe(0)
+  expect(out).toMatch(/Subledger listens on http:\/\/127\.0\.0\.1:\d+ /)
+  expect(out).toContain('no console in this version')
+})

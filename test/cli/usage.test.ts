@@ -1,0 +1,119 @@
+/** Wrong use ends with exit code 2 and a sentence, before anything is started. */
+import { mkdtemp, rm, writeFile } from 'node:fs/promises'
+import { tmpdir } from 'node:os'
+import { join } from 'node:path'
+import { afterAll, beforeAll, describe, expect, test } from 'vitest'
+import { say } from './terminal.ts'
+
+let folder: string
+beforeAll(async () => {
+  folder = await mkdtemp(join(tmpdir(), 'subledger-'))
+  await writeFile(join(folder, 'no-json'), '[{')
+  await writeFile(join(folder, 'file'), '')
+})
+afterAll(() => rm(folder, { recursive: true }))
+
+describe('wrong use', () => {
+  test.each<[argv: string, text: RegExp]>([
+    ['', /subledger run TEAM/],
+    ['fly', /no command "fly"/],
+    ['constructor', /no command "constructor"/],
+    ['run', /^TEAM is missing\.\nUse: subledger run TEAM/],
+    ['run demo', /neither is there/],
+    ['run demo go --tasks x.json', /not from both/],
+    ['run demo go on', /"on" is one argument too many\. Quote/],
+    ['run demo go --speed 9', /Unknown option '--speed'/],
+    ['run demo go --agent', /argument missing/],
+    ['run demo go --budget 5', /--budget is not supported by this version/],
+    ['run demo --tasks nowhere.json', /nowhere\.json cannot be read: ENOENT/],
+    ['run teams/demo.yaml go --url http://127.0.0.1:1', /use "demo" in place of the file/],
+    ['run demo go --teams nowhere', /no folder "nowhere"/],
+    ['get', /RUN is missing/],
+    ['get a b', /"b" is one argument too many/],
+    ['messages a', /SESSION is missing/],
+    ['input a', /TEXT is missing/],
+    ['cancel', /RUN is missing/],
+    ['validate', /FILE is missing/],
+    ['validate nowhere.yaml', /nowhere\.yaml: error: cannot be read \(ENOENT\)/],
+    ['dev --port 99999', /"99999" is not a port/],
+    ['dev --port x', /"x" is not a port/],
+    ['dev --teams nowhere', /no folder "nowhere"/],
+    ['list --url ftp://x', /not the address of an API/],
+    ...['retry', 'budget', 'approve', 'delete', 'watch', 'audit', 'estimate', 'export', 'replay', 'init'].map(
+      (name): [string, RegExp] => [`${name} x`, new RegExp(`"${name}" is not supported by this version`)],
+    ),
+  ])('subledger %s', async (line, text) => {
+    const { code, out, err } = await say(line === '' ? [] : line.split(' '))
+    expect({ code, out }).toEqual({ code: 2, out: '' })
+    expect(err).toMatch(text)
+    expect(err).not.toMatch(/ {4}at /)
+  })
+
+  test('a file of tasks that is no JSON', async () => {
+    const { code, err } = await say(['run', 'demo', '--tasks', join(folder, 'no-json')])
+    expect(code).toBe(2)
+    expect(err).toMatch(/is not valid JSON/)
+  })
+
+  test('a data folder that cannot be written', async () => {
+    const { code, err } = await say(['list', '--data', join(folder, 'file', 'x')])
+    expect(code).toBe(2)
+    expect(err).toMatch(/The data folder ".*" cannot be used \(ENOTDIR\)/)
+  })
+
+  test('a setting that is wrong', async () => {
+    const { code, err } = await say(['list', '--data', join(folder, 'd')], { env: { SUBLEDGER_LEASE_SECONDS: '-1' } })
+    expect({ code, err }).toEqual({
+      code: 2,
+      err: 'SUBLEDGER_LEASE_SECONDS is "-1": it must be a number of seconds above 0',
+    })
+  })
+})
+
+test('an API that does not answer is a failure, not wrong use', async () => {
+  const { code, err } = await say(['list'], { env: { SUBLEDGER_URL: 'http://127.0.0.1:9' } })
+  expect(code).toBe(1)
+  expect(err).toMatch(/does not answer/)
+})
+
+test('help is asked for, and is no error', async () => {
+  for (const argv of [['help'], ['--help'], ['run', '--help'], ['dev', '-h']]) {
+    const { code, out, err } = await say(argv)
+    expect({ code, err }).toEqual({ code: 0, err: '' })
+    expect(out).toContain('subledger')
+  }
+})
+
+describe('validate', () => {
+  test('says what is good about a good file', async () => {
+    const { code, out } = await say(['validate', 'teams/demo.yaml', 'teams/tasks.yaml'])
+    expect(code).toBe(0)
+    expect(out).toMatch(/^teams\/demo\.yaml: good \(6 agents, 6 models\)\nteams\/tasks\.yaml: good/)
+  })
+
+  test('says file, line and column of what is wrong, and looks at the other files all the same', async () => {
+    const file = join(folder, 'bad.yaml')
+    await writeFile(file, 'agents:\n  root:\n    model: m\n    toolsets:\n      - type: shell\nmodels: {}\n')
+    const { code, out, err } = await say(['validate', file, 'teams/demo.yaml'])
+    expect(code).toBe(2)
+    expect(err).toMatch(new RegExp(`^${file}:\\d+:\\d+: error: .*m`))
+    expect(err).toContain(`${file}:5:`)
+    expect(out).toContain('teams/demo.yaml: good')
+  })
+
+  test('leniently leaves out with a warning what has no place here', async () => {
+    const file = join(folder, 'lenient.yaml')
+    await writeFile(file, 'agents:\n  root:\n    model: openai/gpt-5\n    toolsets:\n      - type: shell\n')
+    expect((await say(['validate', file])).code).toBe(2)
+    const { code, out, err } = await say(['validate', file, '--lenient'])
+    expect(code).toBe(0)
+    expect(err).toMatch(/:5:\d+: warning: /)
+    expect(out).toMatch(/good \(1 agent, 1 model\)/)
+  })
+
+  test('a file that is no text', async () => {
+    const file = join(folder, 'bytes.yaml')
+    await writeFile(file, new Uint8Array([0xff, 0xfe, 0x00]))
+    expect(await say(['validate', file])).toMatchObject({ code: 2, err: `${file}: error: is not UTF-8 text` })
+  })
+})
