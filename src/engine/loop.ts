@@ -26,11 +26,23 @@ export async function loop(d: Drive): Promise<void> {
     if (isTerminal(d.header)) return settleUp(d.ctx, d.ref)
     if (d.header.attempt !== d.attempt) return
     if ((await step(d)) !== 'again') return
+    if (hasAnswered(d)) continue
     await refresh(d)
     // short calls may follow each other for longer than a lease
     if (d.header.attempt === d.attempt && (await renewLease(d, readState(d.slots, d.header).rows)) === 'lost') return
   }
 }
+
+/**
+ * A leaf that has its last answer ends whatever its header says now: an answer that is in the log goes before a stop, and
+ * it has no children that could have changed it.
+ */
+const hasAnswered = (d: Drive): boolean =>
+  d.agent !== null &&
+  d.header.next === 0 &&
+  d.header.attempt === d.attempt &&
+  d.header.round === 1 &&
+  readState(d.slots, d.header).kind === 'final'
 
 async function step(d: Drive): Promise<'again' | 'gone'> {
   await bookNeverCalled(d)

@@ -74,9 +74,23 @@ async function claimAndDrive(ctx: EngineContext, ref: SessionRef, { deadlineAt }
     retryAt: 0,
     ...(first && { task: first.task }),
   }
-  // a session that was never claimed before has an empty log: nothing to read
-  if (header.attempt > 1) await reload(d)
-  await loop(d)
+  try {
+    // a session that was never claimed before has an empty log: nothing to read
+    if (header.attempt > 1) await reload(d)
+    await loop(d)
+  } catch (fault) {
+    await letGo(d)
+    throw fault // the platform delivers the event again
+  }
+}
+
+/** A driver that knows that it fails gives the session back, so that the event's next delivery need not wait for the lease. */
+async function letGo(d: Drive): Promise<void> {
+  try {
+    await d.ctx.store.release(d.ref, d.attempt, d.ctx.clock.now())
+  } catch (fault) {
+    d.ctx.log.warn('could not give a session back; its lease will run out', { ...d.ref, fault: String(fault) })
+  }
 }
 
 /** The intent of call 0 rides on the first claim and saves a write. */

@@ -16,8 +16,14 @@ import { createStore } from '../../src/store/store.ts'
 import { agent, scriptedTeam, type TestEngine, testEngine } from '../support/engine.ts'
 import { TABLES, type TestTable } from '../support/tables.ts'
 
-const DONE = [{ text: 'worker done', usage: { input: 100, output: 50 } }]
-const FAILS = [{ error: { class: 'invalid_request', message: 'no such deployment', usage: { input: 100, output: 7 } } }]
+// slow enough for the root to lie down first
+const DONE = [{ text: 'worker done', usage: { input: 100, output: 50 }, delayMs: 100 }]
+const FAILS = [
+  {
+    error: { class: 'invalid_request', message: 'no such deployment', usage: { input: 100, output: 7 } },
+    delayMs: 100,
+  },
+]
 
 const team = (workerSteps: readonly object[]) =>
   scriptedTeam('desk', [

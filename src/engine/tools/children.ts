@@ -21,8 +21,8 @@ const readChild = (d: Drive, ordinal: number): Promise<SessionHeader | undefined
   d.ctx.store.getHeader(childRef(d, ordinal))
 
 /** State of a child, with its output or error when it has ended. */
-export async function reportOf(d: Drive, ordinal: number): Promise<ChildReport> {
-  const h = await readChild(d, ordinal)
+export async function reportOf(d: Drive, ordinal: number, known?: SessionHeader): Promise<ChildReport> {
+  const h = known && isTerminal(known) ? known : await readChild(d, ordinal)
   if (!h) return { task_id: taskIdOf(ordinal), agent: null, status: 'unknown', error: 'There is no such task.' }
   const base = { task_id: taskIdOf(ordinal), agent: h.agent, status: h.status }
   if (!isTerminal(h)) return base

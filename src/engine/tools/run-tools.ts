@@ -163,7 +163,7 @@ function polled(
 async function viewTask(d: Drive, ordinal: number): Promise<ToolOutcome> {
   const known = await backgroundOrdinals(d, [ordinal])
   if (!known.has(ordinal)) return { content: `There is no background task ${taskIdOf(ordinal)}.`, isError: true }
-  return { content: JSON.stringify(await reportOf(d, ordinal)) }
+  return { content: JSON.stringify(await reportOf(d, ordinal, known.get(ordinal))) }
 }
 
 async function listTasks(d: Drive): Promise<ToolOutcome> {
@@ -183,7 +183,7 @@ async function waited(d: Drive, p: Planned & { kind: 'wait' }, answer: ResponseS
   const missing = p.ordinals === 'all' ? [] : p.ordinals.filter((o) => !tasks.has(o))
   if (missing.length > 0)
     return { content: `There is no background task ${missing.map(taskIdOf).join(', ')}.`, isError: true }
-  const reports = await Promise.all([...tasks.keys()].map((o) => reportOf(d, o)))
+  const reports = await Promise.all([...tasks].map(([o, h]) => reportOf(d, o, h)))
   const late =
     now(d) >= answer.startedAt + answer.durationMs + p.timeoutMs &&
     [...tasks.keys()].some((o) => d.header.pending.has(o))
