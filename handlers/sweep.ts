@@ -10,5 +10,5 @@ export const handler = async (_event: unknown, context: Context) => {
   const ctx = engine()
   const log = ctx.log.with({ requestId: context.awsRequestId })
   const report = await sweep({ ...ctx, log }, { deadlineAt: Date.now() + context.getRemainingTimeInMillis() })
-  if (report.runs + report.failed > 0) log.info('swept', report)
+  if (report.runs + report.folded + report.failed > 0) log.info('swept', report)
 }

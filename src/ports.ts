@@ -31,6 +31,7 @@ import type {
   ToolResultSlot,
 } from './domain/turn.ts'
 import type { BookRow, Books, TokenUsage, UsageSource } from './domain/usage.ts'
+import type { UsageStore } from './ports/usage-store.ts'
 
 export type { AskedModel, Prices } from './ports/prices.ts'
 
@@ -53,6 +54,12 @@ export interface Logger {
   info(message: string, fields?: object): void
   warn(message: string, fields?: object): void
   error(message: string, fields?: object): void
+}
+
+/** Figures for whoever watches. They are no books: a crash may lose or double them. */
+export interface Metrics {
+  /** what a round has spent that has just finished; models by `provider/model`, `at` in epoch ms */
+  roundFinished(round: { tenant: string; team: string; rows: readonly BookRow[]; at: number }): void
 }
 
 /** Starts a worker for a session, asynchronously: at least once, at any time, in any order. A hint, never a fact. */
@@ -81,7 +88,7 @@ export interface ModelRequest {
   /** the whole conversation so far; every tool call has exactly one result */
   readonly messages: readonly Message[]
   readonly tools: readonly ToolSpec[]
-  /** sent to the provider where given */
+  /** the most that the answer may have, sent to the provider; left out: what output-caps.ts says for the model */
   readonly maxOutputTokens?: number
   /** aborts the stream; what the provider had said is still returned */
   readonly signal: AbortSignal
@@ -166,7 +173,7 @@ export interface Claim {
  * The books. One method per write of docs/protocol.md (its number is given), each one conditional write on one item.
  * Reads that decide anything are consistent.
  */
-export interface Store {
+export interface Store extends UsageStore {
   // ---- the run
   /** before W1; the same text under the same hash */
   putDefinition(ref: RunRef, hash: string, definition: TeamDefinition): Promise<void>
@@ -203,6 +210,8 @@ export interface Store {
       books: Books
       sessions: number
       v: number
+      /** when the root ended, epoch ms: names the round's usage item, which was put before */
+      reportedAt: number
       /** null: nothing is unknown, the sweep need not look again */
       dueAt: number | null
       now: number

@@ -21,7 +21,7 @@ export const MAX_FAILED_CALLS = 5
 export const MAX_EXTRA_ATTEMPTS = 10
 /** How often a session may go on in a new invocation. */
 export const MAX_CONTINUATIONS = 200
-/** Output cap assumed for the hold where the team file gives none. */
+/** Output cap of a call where the team file gives none; output-caps.ts lowers it for models that refuse it. */
 export const DEFAULT_OUTPUT_CAP = 32_768
 /** Bytes of a preview in a header. */
 export const PREVIEW_BYTES = 120

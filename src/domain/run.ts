@@ -40,6 +40,8 @@ export interface Run extends RunRef {
   /** number of sessions as of the last finished round */
   readonly sessions: number
   readonly v: number
+  /** when the root of the last finished round had ended, epoch ms: names that round's usage item; null: none yet */
+  readonly reportedAt: number | null
   readonly tags: { readonly [key: string]: string }
   /** when the sweep looks at it next, epoch ms; null: never again */
   readonly dueAt: number | null

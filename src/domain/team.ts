@@ -161,5 +161,11 @@ const priceFrom = (c: PricePerMillion): Price => ({
 export const findAgent = (team: TeamDefinition, name: string): AgentDefinition | undefined =>
   team.agents.find((a) => a.name === name)
 
+/** `provider/model` of a key of the team's models, as reports name it; a key that the team does not know is its own name. */
+export function modelName(team: TeamDefinition, key: string): string {
+  const model = Object.hasOwn(team.models, key) ? team.models[key] : undefined
+  return model ? `${model.provider}/${model.model}` : key
+}
+
 /** Whether an agent may start sub-sessions. */
 export const canDelegate = (agent: AgentDefinition): boolean => agent.subAgents.length > 0

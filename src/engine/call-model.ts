@@ -28,7 +28,8 @@ export async function callModel(d: Drive, state: LogState, intent: Intent): Prom
       system: systemMessage(d.team, d.agent!),
       messages: transcript(d.slots, n, task),
       tools: toolsFor(d.team, d.agent!),
-      ...(definition.maxTokens !== undefined && { maxOutputTokens: definition.maxTokens }),
+      // what its hold was computed with: no answer can be longer than what was set aside for it
+      maxOutputTokens: intent.cap,
       signal,
       call: { sessionId: d.ref.sessionId, n, driver: d.driver },
     }),

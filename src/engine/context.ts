@@ -1,4 +1,4 @@
-import type { Clock, Ids, Invoker, Logger, Model, Prices, Store, Teams } from '../ports.ts'
+import type { Clock, Ids, Invoker, Logger, Metrics, Model, Prices, Store, Teams } from '../ports.ts'
 
 /** Everything the engine needs of the outside world; `compose.ts` chooses the adapters. */
 export interface EngineContext {
@@ -10,6 +10,8 @@ export interface EngineContext {
   readonly clock: Clock
   readonly ids: Ids
   readonly log: Logger
+  /** left out: nobody counts */
+  readonly metrics?: Metrics
   readonly settings: EngineSettings
 }
 

@@ -1,6 +1,6 @@
 import { holdOf, inputBound } from '../domain/budget.ts'
-import { DEFAULT_OUTPUT_CAP } from '../domain/limits.ts'
 import type { Amount } from '../domain/money.ts'
+import { outputCap } from '../domain/output-caps.ts'
 import { type AgentDefinition, dearestOf, type ModelDefinition, type TeamDefinition } from '../domain/team.ts'
 import type { Message } from '../domain/turn.ts'
 import type { ToolSpec } from '../ports.ts'
@@ -13,9 +13,6 @@ export function modelOf(team: TeamDefinition, agent: AgentDefinition): ModelDefi
   if (!model) throw new Error(`team ${team.name}: agent ${agent.name} names model ${agent.model}, which is not there`)
   return model
 }
-
-/** Output cap in tokens that a call's hold is computed with. */
-export const capOf = (model: ModelDefinition): number => model.maxTokens ?? DEFAULT_OUTPUT_CAP
 
 /** What the first call of an agent may cost when it is made at `at` (epoch ms), before its task is known. */
 export function holdFor(team: TeamDefinition, agent: AgentDefinition, at: number): Amount {
@@ -34,6 +31,6 @@ export function estimateCall(
 
 /** The dearest rates of every tier that the prompt may reach: its bound may cross a border which it does not. */
 function boundOf(model: ModelDefinition, estimate: number, at: number) {
-  const cap = capOf(model)
+  const cap = outputCap(model)
   return { estimate, cap, hold: holdOf(estimate, cap, dearestOf(model, { at, inputTokens: estimate })) }
 }

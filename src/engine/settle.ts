@@ -1,6 +1,6 @@
 import { childSessionId } from '../domain/ids.ts'
 import { totalsOf } from '../domain/log.ts'
-import { type Amount, add, sub, ZERO } from '../domain/money.ts'
+import { type Amount, add, isZero, sub, ZERO } from '../domain/money.ts'
 import type { SessionRef } from '../domain/run.ts'
 import {
   isClaimable,
@@ -14,8 +14,9 @@ import {
 import type { ResponseSlot } from '../domain/turn.ts'
 import { addRow, type BookRow, type Books, known, NO_TOTALS, subBooks, subTotals, unknown } from '../domain/usage.ts'
 import type { EngineContext } from './context.ts'
+import { reportUsage } from './usage-item.ts'
 
-type Ctx = Pick<EngineContext, 'store' | 'invoker' | 'clock' | 'log'>
+type Ctx = Pick<EngineContext, 'store' | 'teams' | 'invoker' | 'clock' | 'ids' | 'log' | 'metrics'>
 
 /** After this time no invocation that may still hold a late answer can be alive: Lambda's longest life and a margin. */
 const LATE_ANSWERS_MS = 20 * 60_000
@@ -44,14 +45,15 @@ export async function settleUp(ctx: Ctx, ref: SessionRef, ended?: SessionHeader)
       return push(ctx, ref)
     }
     const parentRef = { ...ref, sessionId: h.parentId }
-    const parent = await mustGet(ctx, parentRef)
-    if (!parent.pending.has(h.ordinal)) {
+    // who has just written the end need not look first: what it took is what was lent, or else the write is refused
+    const parent = ended && !refused ? undefined : await mustGet(ctx, parentRef)
+    if (parent && !parent.pending.has(h.ordinal)) {
       // settled already, perhaps by a write whose answer was lost, or by somebody who died before the wake
       await wake(ctx, parentRef, parent)
       if (refused) await startQueued(ctx, parentRef, parent, h)
       return push(ctx, ref)
     }
-    const lent = parent.lent[h.ordinal] ?? null
+    const lent = parent ? (parent.lent[h.ordinal] ?? null) : isZero(h.taken) ? null : h.taken
     const back = sub(add(h.share, lent ?? ZERO), amountOf(books))
     const seen = mayChange ? { v: h.v, books } : null
     const settlement = { ordinal: h.ordinal, books, sessions: subtreeSessions(h), lent, back, seen }
@@ -113,9 +115,10 @@ async function mustGet(ctx: Ctx, ref: SessionRef): Promise<SessionHeader> {
 async function finishRun(ctx: Ctx, root: SessionHeader): Promise<void> {
   const run = await ctx.store.getRun(root, { consistent: true })
   if (run?.status !== 'running' || run.round !== root.round) return
+  const spent = await reportUsage(ctx, run, root)
   const now = ctx.clock.now()
   const books = subtreeBooks(root)
-  await ctx.store.finishRun(root, {
+  const finished = await ctx.store.finishRun(root, {
     round: root.round,
     status: root.status as TerminalStatus,
     stopReason: root.stopReason!,
@@ -123,10 +126,12 @@ async function finishRun(ctx: Ctx, root: SessionHeader): Promise<void> {
     books,
     sessions: subtreeSessions(root),
     v: root.v,
+    reportedAt: root.finishedAt!,
     // unknown calls may still get their late answer: the sweep looks once more when that is no longer possible
     dueAt: unknown(books).calls > 0 ? now + LATE_ANSWERS_MS : null,
     now,
   })
+  if (finished.written) ctx.metrics?.roundFinished({ tenant: run.tenant, team: run.team, rows: spent, at: now })
 }
 
 /** Looks whether an ended session's unknown calls have become known since, and takes what they say. */
@@ -201,6 +206,8 @@ async function push(ctx: Ctx, from: SessionRef): Promise<void> {
 async function correctRun(ctx: Ctx, root: SessionHeader): Promise<boolean> {
   const run = await ctx.store.getRun(root, { consistent: true })
   if (!run || run.status === 'running' || run.v >= root.v) return true
+  if (run.round !== root.round) return false // a round has ended since the root was read
+  await reportUsage(ctx, run, root)
   await ctx.store.correctRun(root, run.v, { v: root.v, books: subtreeBooks(root), now: ctx.clock.now() })
   return false
 }

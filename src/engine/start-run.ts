@@ -63,6 +63,7 @@ export async function startRun(ctx: EngineContext, request: StartRun): Promise<R
     books: {},
     sessions: 0,
     v: 0,
+    reportedAt: null,
     tags: request.tags ?? {},
     dueAt: now + ctx.settings.eventAgeMs,
     createdAt: now,

@@ -6,6 +6,7 @@ import { reopenRoot } from './add-input.ts'
 import { stopAll } from './cancel-run.ts'
 import type { EngineContext, Invocation } from './context.ts'
 import { definitionOf } from './definition.ts'
+import { foldUsage } from './fold-usage.ts'
 import { rootHeader } from './new-header.ts'
 import { repair, settleUp } from './settle.ts'
 
@@ -17,7 +18,9 @@ export interface SweepReport {
   readonly invoked: number
   /** ended sessions that were made to settle, or whose late answers were passed up */
   readonly settled: number
-  /** runs whose look failed; the next sweep tries again */
+  /** hours of usage folded */
+  readonly folded: number
+  /** runs and days whose look failed; the next sweep tries again */
   readonly failed: number
 }
 
@@ -27,9 +30,11 @@ const LAST_RUN_MS = 10_000
 /** A run whose sessions all wait for something outside is looked at this often. */
 const QUIET_MS = 24 * 3_600_000
 
-/** Looks at every run whose due time has come. May run at any time and beside itself. */
+const NOTHING: SweepReport = { runs: 0, invoked: 0, settled: 0, folded: 0, failed: 0 }
+
+/** Looks at every run whose due time has come, and folds what is over. May run at any time and beside itself. */
 export async function sweep(ctx: EngineContext, invocation: Invocation): Promise<SweepReport> {
-  let report: SweepReport = { runs: 0, invoked: 0, settled: 0, failed: 0 }
+  let report = NOTHING
   for (let shard = 0; shard < DUE_SHARDS; shard++) {
     let after: string | undefined
     do {
@@ -44,7 +49,8 @@ export async function sweep(ctx: EngineContext, invocation: Invocation): Promise
       after = page.next
     } while (after !== undefined)
   }
-  return report
+  const { hours, failed } = await foldUsage(ctx, invocation)
+  return sum(report, { ...NOTHING, folded: hours, failed })
 }
 
 /** One run that cannot be looked at must not keep the others waiting. */
@@ -53,7 +59,7 @@ async function lookSafely(ctx: EngineContext, ref: RunRef): Promise<SweepReport>
     return await sweepRun(ctx, ref)
   } catch (fault) {
     ctx.log.error('could not sweep a run', { ...ref, fault: String(fault) })
-    return { runs: 1, invoked: 0, settled: 0, failed: 1 }
+    return { ...NOTHING, runs: 1, failed: 1 }
   }
 }
 
@@ -61,13 +67,14 @@ const sum = (a: SweepReport, b: SweepReport): SweepReport => ({
   runs: a.runs + b.runs,
   invoked: a.invoked + b.invoked,
   settled: a.settled + b.settled,
+  folded: a.folded + b.folded,
   failed: a.failed + b.failed,
 })
 
 /** Looks at one run now, due or not: what a dead letter asks for. */
 export async function sweepRun(ctx: EngineContext, ref: RunRef): Promise<SweepReport> {
   const run = await ctx.store.getRun(ref, { consistent: true })
-  if (!run) return { runs: 0, invoked: 0, settled: 0, failed: 0 }
+  if (!run) return NOTHING
   // before the headers are read: what it ends needs no event any more
   if (run.stop && run.status === 'running') await stopAll(ctx, ref)
   const headers = await allHeaders(ctx, ref)
@@ -88,7 +95,7 @@ export async function sweepRun(ctx: EngineContext, ref: RunRef): Promise<SweepRe
     if (found === 'settled') settled++
   }
   await moveDue(ctx, run, headers)
-  return { runs: 1, invoked, settled, failed: 0 }
+  return { ...NOTHING, runs: 1, invoked, settled }
 }
 
 async function allHeaders(ctx: EngineContext, ref: RunRef): Promise<Map<string, SessionHeader>> {

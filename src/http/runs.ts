@@ -5,6 +5,7 @@ import type { Run, RunRef } from '../domain/run.ts'
 import type { SessionHeader } from '../domain/session.ts'
 import { addInput } from '../engine/add-input.ts'
 import { cancelRun } from '../engine/cancel-run.ts'
+import { freezePrices, unpricedModels } from '../engine/freeze-prices.ts'
 import { startRun } from '../engine/start-run.ts'
 import { type ApiContext, findRun, type Route, runRef } from './api.ts'
 import { readJson, readNothing } from './body.ts'
@@ -42,7 +43,14 @@ async function createRun(ctx: ApiContext, c: Context, tenant: string): Promise<R
   return accepted(c, {
     ...(await view(ctx, run, root ? [root] : [], { texts: false })),
     input: body.input ?? null,
+    warnings: await warningsOf(ctx, body.team),
   })
+}
+
+/** What a run of the team will not be able to say. */
+async function warningsOf(ctx: ApiContext, team: string): Promise<string[]> {
+  const unpriced = unpricedModels(await freezePrices(ctx.prices, await ctx.teams.get(team)))
+  return unpriced.map((name) => `No price of the model "${name}" is known: its calls will be booked without a cost.`)
 }
 
 async function listRuns(ctx: ApiContext, c: Context, tenant: string): Promise<Response> {

@@ -1,6 +1,8 @@
-import type { ModelDefinition, PricePerMillion, TeamDefinition } from '../domain/team.ts'
+import { type ModelDefinition, type PricePerMillion, priceOf, type TeamDefinition } from '../domain/team.ts'
+import { freezePrices } from '../engine/freeze-prices.ts'
 import type { ApiContext, Route } from './api.ts'
 import { checkQuery, noQuery } from './schemas.ts'
+import { perMillion, priceSource } from './views/price.ts'
 
 export const teamRoutes = (ctx: ApiContext): Route[] => [
   {
@@ -18,7 +20,8 @@ export const teamRoutes = (ctx: ApiContext): Route[] => [
     methods: {
       GET: async (c) => {
         checkQuery(noQuery, new URL(c.req.url).searchParams)
-        return c.json(teamView(await ctx.teams.get(c.req.param('name') ?? '')))
+        const team = await freezePrices(ctx.prices, await ctx.teams.get(c.req.param('name') ?? ''))
+        return c.json(teamView(team, ctx.clock.now()))
       },
     },
   },
@@ -43,11 +46,13 @@ export interface TeamView {
 export interface ModelView {
   readonly provider: string
   readonly model: string
-  /** USD per million tokens; null: no price is known */
+  /** USD per million tokens: what a small prompt costs now; null: no price is known */
   readonly cost: PricePerMillion | null
+  /** `team file`, or the price list with its version and date */
+  readonly priceSource: string | null
 }
 
-function teamView(team: TeamDefinition): TeamView {
+function teamView(team: TeamDefinition, now: number): TeamView {
   return {
     name: team.name,
     description: team.description ?? '',
@@ -59,8 +64,11 @@ function teamView(team: TeamDefinition): TeamView {
       toolsets: a.toolsets,
       maxIterations: a.maxIterations,
     })),
-    models: Object.fromEntries(Object.entries(team.models).map(([name, m]) => [name, modelView(m)])),
+    models: Object.fromEntries(Object.entries(team.models).map(([name, m]) => [name, modelView(m, now)])),
   }
 }
 
-const modelView = (m: ModelDefinition): ModelView => ({ provider: m.provider, model: m.model, cost: m.cost ?? null })
+function modelView(m: ModelDefinition, now: number): ModelView {
+  const price = priceOf(m, { at: now, inputTokens: 0 })
+  return { provider: m.provider, model: m.model, cost: price && perMillion(price), priceSource: priceSource(m) }
+}

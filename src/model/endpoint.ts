@@ -1,3 +1,4 @@
+import { isBedrockHost } from '../domain/bedrock-host.ts'
 import type { ModelDefinition } from '../domain/team.ts'
 import type { ModelFailure } from '../ports.ts'
 
@@ -71,9 +72,6 @@ export function endpointOf(definition: ModelDefinition, env: Env): Endpoint | Re
   return typeof key === 'object' ? key : { baseUrl, own, key }
 }
 
-/** AWS's own addresses of Bedrock, private ones included. Not all of AWS's domain: anybody may have an API there. */
-const BEDROCK_HOST =
-  /^(?:vpce-[a-z0-9-]+\.)?bedrock-runtime(?:-fips)?\.[a-z0-9-]+\.(?:vpce\.)?amazonaws\.(?:com|com\.cn|eu)$/
 const domainOf = (region: string): string =>
   region.startsWith('cn-') ? 'amazonaws.com.cn' : region.startsWith('eusc-') ? 'amazonaws.eu' : 'amazonaws.com'
 const BEDROCK_KEY = 'AWS_BEARER_TOKEN_BEDROCK'
@@ -94,7 +92,7 @@ function bedrockEndpoint(definition: ModelDefinition, env: Env): Endpoint | Refu
     return refuse('invalid_request', `The region of ${place} is no name of a region.`)
   const url = parse(definition.baseUrl || `https://bedrock-runtime.${region}.${domainOf(region)}`)
   if (!url) return refuse('invalid_request', `base_url of ${place} is no URL.`)
-  const own = url.protocol === 'https:' && BEDROCK_HOST.test(url.hostname)
+  const own = url.protocol === 'https:' && isBedrockHost(url.hostname)
   const baseUrl = url.href.replace(/\/+$/, '')
   if (definition.tokenKey !== undefined) {
     const key = keyFrom([definition.tokenKey], env, place)

@@ -51,7 +51,7 @@ function toParts(m: AssistantMessage, api: ModelApi): AssistantParts {
   for (const r of m.reasoning ?? []) {
     parts.push({ type: 'reasoning', text: r.text.toWellFormed(), ...options(r.providerMetadata) })
   }
-  parts.push(...texts(m))
+  parts.push(...texts(m, api))
   for (const c of m.toolCalls) {
     parts.push({
       type: 'tool-call',
@@ -64,9 +64,13 @@ function toParts(m: AssistantMessage, api: ModelApi): AssistantParts {
   return parts
 }
 
+/** APIs that want back what they said about a text. Any other gets it in one piece. */
+const MARKED: ReadonlySet<ModelApi> = new Set<ModelApi>(['openai_responses', 'google'])
+
 /** The text, in pieces where the provider wants back what it said about some of them. */
-function texts({ content, marks = [] }: AssistantMessage): AssistantParts {
+function texts({ content, marks: said = [] }: AssistantMessage, api: ModelApi): AssistantParts {
   const parts: AssistantParts = []
+  const marks = MARKED.has(api) ? said : []
   const plain = (text: string) => {
     if (text.trim()) parts.push({ type: 'text', text: text.toWellFormed() })
   }

@@ -1,6 +1,7 @@
 import type { LanguageModelV4, LanguageModelV4CallOptions } from '@ai-sdk/provider'
+import { outputCap } from '../domain/output-caps.ts'
 import type { ModelDefinition } from '../domain/team.ts'
-import type { ModelRequest, ModelResult } from '../ports.ts'
+import type { ModelFailure, ModelRequest, ModelResult } from '../ports.ts'
 import { type Answer, finishReason, readAnswer, wholeAnswer, withExactCalls } from './answer.ts'
 import { type AwsCredentials, awsCredentials, type CredentialsOf } from './aws-credentials.ts'
 import { callOptions } from './call-options.ts'
@@ -122,7 +123,16 @@ function accepted(answer: Answer, request: ModelRequest, heard: Heard): ModelRes
 function failed({ failure, free }: Classified, request: ModelRequest, heard: Heard): ModelResult {
   if (heard.begun !== undefined) hearBeginning(heard, heard.begun)
   const booked = free ? FREE : bookUsage(request.definition.api, heard, estimateInput(request), false)
-  return { finishReason: 'error', ...booked, ...identity(request, heard), failure }
+  return { finishReason: 'error', ...booked, ...identity(request, heard), failure: withAdvice(failure, request) }
+}
+
+/** A model that refuses the cap it was asked for is one that the list of small models does not know. */
+function withAdvice(failure: ModelFailure, { definition, maxOutputTokens }: ModelRequest): ModelFailure {
+  const { message } = failure
+  const refused = failure.class === 'invalid_request' && /max\w*[ _]?tokens|maximum (?:context|output)/i.test(message)
+  if (!refused || definition.maxTokens !== undefined) return failure
+  const cap = maxOutputTokens ?? outputCap(definition)
+  return { ...failure, message: cleanText(`Give the model a lower max_tokens than ${cap}. ${message}`, []) }
 }
 
 const identity = (request: ModelRequest, { responseId, answeredBy }: Heard) => ({

@@ -14,6 +14,7 @@
 import { createHash } from 'node:crypto'
 import { RUN_ID, SESSION_ID, TENANT } from '../domain/ids.ts'
 import { DUE_SHARDS } from '../domain/limits.ts'
+import { hourOf, type UsageDayRef, type UsageItemRef, usageDayOf } from '../domain/report.ts'
 import type { RunRef, SessionRef } from '../domain/run.ts'
 
 /** Primary key of an item. */
@@ -144,11 +145,88 @@ export const idempotencyKey = (tenant: string, route: string, key: string): Key 
     .update(JSON.stringify([route, key]))
     .digest('hex'),
 })
-/** One item per finished round of a run, by the day on which it finished (`2026-01-31`). */
-export const usageKey = (ref: RunRef, day: string, round: number): Key => ({
-  pk: `${tenantPartition(ref.tenant)}#USAGE#${check('day', day, DAY)}`,
-  sk: `RUN#${check('run id', ref.runId, RUN_ID)}#${fixed('round', round, 6)}`,
+/**
+ * What a tenant has spent in a day (`2026-01-31`, UTC), `T#<tenant>#USAGE#<day>`. What a report of a folded day needs
+ * stands side by side:
+ *
+ *     DAY                                   fold of the whole day
+ *     FOLD                                  how far the day has been folded
+ *     LATE#<hour>#<run>#<round>#…           an item that came after the fold of its hour
+ *     PART#<item>#<nonce>#<part>            a part of a body that its item cannot hold
+ *     ROUND#<hour>#<run>#<round>#0          what a finished round has spent
+ *     ROUND#<hour>#<run>#<round>#1#<from>   a correction of it, by the version that it goes on from
+ *     SUM#<hour>                            fold of an hour
+ *     TAKEN#<hour>#<nonce>                  the items that are in that fold
+ */
+export const usagePartition = (ref: UsageDayRef): string =>
+  `${tenantPartition(ref.tenant)}#USAGE#${check('day', ref.day, DAY)}`
+
+export const usageDayKey = (ref: UsageDayRef): Key => ({ pk: usagePartition(ref), sk: 'DAY' })
+export const foldKey = (ref: UsageDayRef): Key => ({ pk: usagePartition(ref), sk: 'FOLD' })
+export const LATE_PREFIX = 'LATE#'
+/** What all items of an hour begin with. */
+export const usageHourPrefix = (hour: number): string => `ROUND#${fixed('hour', hour, 2)}#`
+export const usageItemKey = (ref: UsageItemRef): Key => ({
+  pk: usagePartition(usageDayOf(ref)),
+  sk: usageHourPrefix(hourOf(ref.at)) + usageItemName(ref),
 })
+export const lateItemKey = (ref: UsageItemRef): Key => ({
+  pk: usagePartition(usageDayOf(ref)),
+  sk: `${LATE_PREFIX}${fixed('hour', hourOf(ref.at), 2)}#${usageItemName(ref)}`,
+})
+/** Names an item within its hour. */
+export const usageItemName = (ref: UsageItemRef): string =>
+  `${check('run id', ref.runId, RUN_ID)}#${fixed('round', ref.round, 6)}#${ref.from === null ? '0' : `1#${fixed('version', ref.from, 9)}`}`
+
+const USAGE_ITEM = /^(ROUND|LATE)#(\d{2})#([^#]{26})#(\d{6})#(?:0|1#(\d{9}))$/
+
+/** Takes the sort key of a usage item apart. @throws Error when it is none */
+export function parseUsageItemKey(sk: string): {
+  readonly late: boolean
+  readonly hour: number
+  readonly runId: string
+  readonly round: number
+  readonly from: number | null
+} {
+  const m = USAGE_ITEM.exec(sk)
+  if (!m || !RUN_ID.test(m[3]!)) throw new Error(`${JSON.stringify(sk)} is no key of a usage item`)
+  return {
+    late: m[1] === 'LATE',
+    hour: Number(m[2]),
+    runId: m[3]!,
+    round: Number(m[4]),
+    from: m[5] === undefined ? null : Number(m[5]),
+  }
+}
+
+export const usageSumKey = (ref: UsageDayRef, hour: number): Key => ({
+  pk: usagePartition(ref),
+  sk: `SUM#${fixed('hour', hour, 2)}`,
+})
+export const usageTakenKey = (ref: UsageDayRef, hour: number, nonce: string): Key => ({
+  pk: usagePartition(ref),
+  sk: `TAKEN#${fixed('hour', hour, 2)}#${check('nonce', nonce, DRIVER)}`,
+})
+/** @param item the sort key of the item whose body it is a part of, with `-` for `#` */
+export const usagePartKey = (ref: UsageDayRef, item: string, nonce: string, part: number): Key => ({
+  pk: usagePartition(ref),
+  sk: `PART#${check('item', item, USAGE_PART)}#${check('nonce', nonce, DRIVER)}#${fixed('part', part, 4)}`,
+})
+
+const USAGE_PART = /^[0-9A-Za-z_-]{1,80}$/
+const USAGE_PARTITION = /^T#([^#]+)#USAGE#([^#]+)$/
+
+/** The day that a partition belongs to. @throws Error when it is none */
+export function parseUsagePartition(pk: string): UsageDayRef {
+  const m = USAGE_PARTITION.exec(pk)
+  if (!m || !TENANT.test(m[1]!) || !DAY.test(m[2]!))
+    throw new Error(`${JSON.stringify(pk)} is no partition of a day's usage`)
+  return { tenant: m[1]!, day: m[2]! }
+}
+
+/** Shard of the index `due` in which days wait for their folds: behind those of the runs. */
+export const FOLD_SHARD = DUE_SHARDS
+
 /** A budget over time: `period` names it (`2026-01`, `team:crew:2026-01`). */
 export const limitKey = (tenant: string, period: string): Key => ({
   pk: `${tenantPartition(tenant)}#LIMIT#${check('period', period, PERIOD)}`,

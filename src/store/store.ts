@@ -9,6 +9,8 @@ import { runWrites } from './run-writes.ts'
 import { sessionWrites } from './session-writes.ts'
 import type { TableClient } from './table-client.ts'
 import { teamState } from './team-state.ts'
+import { usageReads } from './usage-reads.ts'
+import { usageWrites } from './usage-writes.ts'
 
 /**
  * The books on a table. Every write is one conditional write on one item; a condition that does not hold is a value,
@@ -24,4 +26,6 @@ export const createStore = (table: TableClient): Store => ({
   ...logWrites(table),
   ...logReads(table),
   ...teamState(table),
+  ...usageWrites(table),
+  ...usageReads(table),
 })

@@ -125,6 +125,18 @@ export const A = {
   partCount: 'pc',
   partBytes: 'pb',
 
+  /** when the root of the last reported round had ended */
+  reportedAt: 'ra',
+
+  // usage of a day
+  base: 'ub',
+  before: 'bf',
+  seal: 'sl',
+  closing: 'cl',
+  folded: 'fd',
+  /** names the list of the items that are in a fold */
+  taken: 'tn',
+
   // other partitions, filled by later work
   bodyHash: 'bh',
   answer: 'an',

@@ -8,7 +8,17 @@ export interface Provider extends Known {
   readonly baseUrl?: string
   /** the environment variable that holds the key unless `token_key` names another */
   readonly tokenKey?: string
+  /** variables that may hold it, in the order in which they are looked at, where there is more than one */
+  readonly tokenKeys?: readonly string[]
+  /** where the address is not given here, the host that the usual key is for */
+  readonly host?: string
+  /** keys of `provider_opts` that docker-agent knows and that are not done here, with the reason */
+  readonly refuses?: ReadonlyMap<string, string>
 }
+
+const OTHER_CREDENTIALS = "the credentials are those of the function's role, or a key"
+const VERTEX = 'Vertex AI is not spoken to'
+const OWN_TOOLS = "the provider's own tools are not asked for"
 
 const compatible = (baseUrl: string, tokenKey: string): Provider => ({
   fate: 'supported',
@@ -31,6 +41,39 @@ export const PROVIDERS: ReadonlyMap<string, Provider> = new Map<string, Provider
   ],
   ['anthropic', { fate: 'supported', note: 'the messages API', api: 'anthropic', tokenKey: 'ANTHROPIC_API_KEY' }],
   [
+    'google',
+    {
+      fate: 'supported',
+      note: 'the Gemini API',
+      api: 'google',
+      tokenKeys: ['GOOGLE_API_KEY', 'GEMINI_API_KEY', 'GOOGLE_GENERATIVE_AI_API_KEY'],
+      host: 'generativelanguage.googleapis.com',
+      refuses: new Map([
+        ['project', VERTEX],
+        ['location', VERTEX],
+        ['google_search', OWN_TOOLS],
+        ['google_maps', OWN_TOOLS],
+        ['code_execution', OWN_TOOLS],
+      ]),
+    },
+  ],
+  [
+    'amazon-bedrock',
+    {
+      fate: 'supported',
+      note: "the Converse API, with the function's role or a key of Bedrock",
+      api: 'amazon_bedrock',
+      tokenKeys: ['AWS_BEARER_TOKEN_BEDROCK'],
+      refuses: new Map([
+        ['role_arn', OTHER_CREDENTIALS],
+        ['role_session_name', OTHER_CREDENTIALS],
+        ['external_id', OTHER_CREDENTIALS],
+        ['profile', OTHER_CREDENTIALS],
+        ['endpoint_url', 'write it as "base_url"'],
+      ]),
+    },
+  ],
+  [
     'scripted',
     {
       fate: 'supported',
@@ -47,7 +90,6 @@ export const PROVIDERS: ReadonlyMap<string, Provider> = new Map<string, Provider
   ['openrouter', compatible('https://openrouter.ai/api/v1', 'OPENROUTER_API_KEY')],
   ['together', compatible('https://api.together.xyz/v1', 'TOGETHER_API_KEY')],
   ['xai', compatible('https://api.x.ai/v1', 'XAI_API_KEY')],
-  ['amazon-bedrock', notYet('its API is not spoken')],
   ['atlascloud', notYet(elsewhere)],
   ['azure', notYet('its addresses and versions are its own')],
   ['baseten', notYet(elsewhere)],
@@ -55,7 +97,6 @@ export const PROVIDERS: ReadonlyMap<string, Provider> = new Map<string, Provider
   ['cloudflare-ai-gateway', notYet(elsewhere)],
   ['cloudflare-workers-ai', notYet(elsewhere)],
   ['github-copilot', notYet('needs an interactive login')],
-  ['google', notYet('its API is not spoken')],
   ['huggingface', notYet(elsewhere)],
   ['minimax', notYet(elsewhere)],
   ['moonshot', notYet(elsewhere)],

@@ -26,10 +26,11 @@ export function readBaseUrl(reader: Reader, entry: Entry | undefined): string | 
 /**
  * A `token_key`: the name of an environment variable. The credentials of the function itself and Subledger's own
  * settings are never sent to a provider.
+ * @param usual the variable that the provider's key is in anyway: to name it says nothing new
  */
-export function readTokenKey(reader: Reader, entry: Entry | undefined): string | undefined {
+export function readTokenKey(reader: Reader, entry: Entry | undefined, usual?: string): string | undefined {
   const text = reader.text(entry?.value)
-  if (text === undefined || !entry) return undefined
+  if (text === undefined || !entry || text === usual) return undefined
   const what = `"${dotted(entry.value.path)}"`
   if (!/^[A-Za-z_][A-Za-z0-9_]{0,127}$/.test(text)) {
     // the text is not repeated: it may be the key itself

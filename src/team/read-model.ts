@@ -1,3 +1,4 @@
+import { isBedrockHost } from '../domain/bedrock-host.ts'
 import type { InputIssue } from '../domain/errors.ts'
 import type { ModelApi, ModelDefinition } from '../domain/team.ts'
 import type { AskedModel } from '../ports.ts'
@@ -27,11 +28,14 @@ export interface ModelContext {
 /** Names of models, and `provider/model`: they are part of stored items. */
 const MODEL_NAME = /^[A-Za-z0-9][A-Za-z0-9_.:/@+-]{0,127}$/
 const MAX_TOKENS = 10_000_000
-/** Anthropic refuses a smaller budget. */
+/** Claude refuses a smaller budget. */
 const LEAST_THINKING = 1_024
 const MOST_THINKING = 1_000_000
 const EFFORTS = ['none', 'minimal', 'low', 'medium', 'high', 'xhigh']
-const ANTHROPICS_EFFORTS = [...EFFORTS, 'max', 'adaptive']
+const CLAUDES_EFFORTS = [...EFFORTS, 'max', 'adaptive']
+/** APIs that serve Claude. */
+const CLAUDES: ReadonlySet<ModelApi> = new Set<ModelApi>(['anthropic', 'amazon_bedrock'])
+const REGION = /^[a-z0-9-]{1,32}$/
 
 /** One entry of `models`. */
 export function readModel(reader: Reader, entry: Entry, context: ModelContext): ReadModel {
@@ -51,7 +55,8 @@ export function readModel(reader: Reader, entry: Entry, context: ModelContext): 
   const opts = reader.map(fields.get('provider_opts'))
   const apiType = readApiType(reader, opts)
   const ownBaseUrl = readBaseUrl(reader, fields.get('base_url'))
-  const ownTokenKey = readTokenKey(reader, fields.get('token_key'))
+  const usual = provider && !context.providers.has(provider) ? PROVIDERS.get(provider)?.tokenKeys : undefined
+  const ownTokenKey = readTokenKey(reader, fields.get('token_key'), usual?.length === 1 ? usual[0] : undefined)
   const cost = readCost(reader, fields.get('cost'))
   const settings = readSettings(reader, fields)
 
@@ -66,7 +71,19 @@ export function readModel(reader: Reader, entry: Entry, context: ModelContext): 
   if (ownBaseUrl !== undefined && reached.api === 'scripted')
     problems.error(fields.get('base_url')!.value, 'a scripted model has no address')
   warnOfKey(reader, entry.at, baseUrl, tokenKey)
-  const options = opts ? optionsOf(reader, opts) : undefined
+  const refused = context.providers.has(provider) ? [] : checkOptions(reader, opts, provider)
+  const options = opts ? optionsOf(reader, opts, refused) : undefined
+  if (reached.api !== 'scripted') reader.boolean(opts?.entries.get('stream'))
+  if (
+    reached.api === 'amazon_bedrock' &&
+    ownBaseUrl !== undefined &&
+    !ownTokenKey &&
+    !isBedrockHost(new URL(ownBaseUrl).hostname)
+  )
+    problems.error(
+      fields.get('base_url')!.value,
+      `credentials of AWS go to AWS's own hosts only; name the key of ${hostOf(ownBaseUrl)} as "token_key"`,
+    )
   if (reached.api === 'scripted') check(reader, entry, opts, options, context.checkScript)
   if (!fields.has('cost'))
     warnOfPrice(reader, entry.at, entry.key, { provider, model, ...(baseUrl && { baseUrl }) }, context)
@@ -132,10 +149,10 @@ function readApiType(reader: Reader, opts: MapTree | undefined): ModelApi | unde
   return reader.oneOf(opts?.entries.get('api_type'), API_TYPES)
 }
 
-/** `provider_opts` as plain values, without `api_type`, which is resolved. */
-function optionsOf(reader: Reader, opts: MapTree): { [key: string]: unknown } {
+/** `provider_opts` as plain values, without `api_type`, which is resolved, and without what is left out. */
+function optionsOf(reader: Reader, opts: MapTree, refused: readonly string[]): { [key: string]: unknown } {
   const { api_type: _, ...rest } = reader.plain(opts) as { [key: string]: unknown }
-  return rest
+  return Object.fromEntries(Object.entries(rest).filter(([key]) => !refused.includes(key)))
 }
 
 /** An effort word or a number of tokens; 0 is `none`, and -1 leaves it to the model. */
@@ -143,16 +160,32 @@ function readThinking(reader: Reader, entry: Entry | undefined, api: ModelApi): 
   const text = reader.text(entry?.value)
   if (text === undefined || !entry) return undefined
   if (text === '0') return 'none'
-  const words = api === 'anthropic' ? ANTHROPICS_EFFORTS : EFFORTS
+  const words = CLAUDES.has(api) ? CLAUDES_EFFORTS : EFFORTS
   if (words.includes(text)) return text
   const tokens = /^(-1|\d{1,7})$/.test(text) ? Number(text) : undefined
-  const least = api === 'anthropic' ? LEAST_THINKING : 1
+  const least = CLAUDES.has(api) ? LEAST_THINKING : 1
   if (tokens === -1 || (tokens !== undefined && tokens >= least && tokens <= MOST_THINKING)) return tokens
   reader.problems.error(
     entry.value,
     `"${dotted(entry.value.path)}" must be a number of tokens from ${least} to ${MOST_THINKING}, or one of the words ${words.join(', ')}, not "${cut(text)}"`,
   )
   return undefined
+}
+
+/**
+ * Reports docker-agent's options of a provider that are not done here, and a region that is no name of one.
+ * @returns the options that are not done
+ */
+function checkOptions(reader: Reader, opts: MapTree | undefined, provider: string): string[] {
+  const { refuses = new Map<string, string>() } = PROVIDERS.get(provider) ?? {}
+  const refused = [...(opts?.entries.values() ?? [])].filter(({ key }) => refuses.has(key))
+  for (const { key, at } of refused)
+    reader.problems.unsupported(at, `"${key}" is not supported by this version: ${refuses.get(key)}`)
+  const region = provider === 'amazon-bedrock' ? opts?.entries.get('region') : undefined
+  const text = reader.text(region?.value)
+  if (region && text !== undefined && !REGION.test(text))
+    reader.problems.error(region.value, `"${dotted(region.value.path)}" must name a region, not "${cut(text)}"`)
+  return refused.map(({ key }) => key)
 }
 
 function check(
@@ -193,12 +226,13 @@ function usualKey(
   providers: CustomProviders,
 ): string | undefined {
   const { tokenKey } = reached
-  if (ownBaseUrl === undefined || tokenKey === undefined || providers.has(provider)) return tokenKey
-  if (homeOf(provider) === hostOf(ownBaseUrl)) return tokenKey
+  if (ownBaseUrl === undefined || providers.has(provider)) return tokenKey
+  const usual = tokenKey ?? (reached.api === 'google' ? PROVIDERS.get(provider)?.tokenKeys?.[0] : undefined)
+  if (usual === undefined || homeOf(provider) === hostOf(ownBaseUrl)) return tokenKey
   if (!isLoopback(ownBaseUrl))
     reader.problems.warning(
       at,
-      `no key is sent to ${hostOf(ownBaseUrl)}; if it wants one, name its variable as "token_key" (${tokenKey} goes to the provider's own host unless it is named)`,
+      `no key is sent to ${hostOf(ownBaseUrl)}; if it wants one, name its variable as "token_key" (${usual} goes to the provider's own host unless it is named)`,
     )
   return undefined
 }
@@ -206,11 +240,14 @@ function usualKey(
 /** A key of one provider that goes to the host of another may be meant so, but the author should know. */
 function warnOfKey(reader: Reader, at: Place, baseUrl: string | undefined, tokenKey: string | undefined): void {
   if (baseUrl === undefined || tokenKey === undefined || isLoopback(baseUrl)) return
-  const owner = [...PROVIDERS].find(([, p]) => p.tokenKey === tokenKey)?.[0]
+  const owner = [...PROVIDERS].find(([, p]) => p.tokenKey === tokenKey || p.tokenKeys?.includes(tokenKey))?.[0]
   if (owner === undefined || homeOf(owner) === hostOf(baseUrl)) return
   reader.problems.warning(at, `the key in ${tokenKey} will be sent to ${hostOf(baseUrl)}`)
 }
 
 const hostOf = (url: string): string => new URL(url).host
 /** Where a built-in provider is at home. */
-const homeOf = (provider: string): string => hostOf(PROVIDERS.get(provider)?.baseUrl ?? `https://api.${provider}.com`)
+function homeOf(provider: string): string {
+  const { baseUrl, host = `api.${provider}.com` } = PROVIDERS.get(provider) ?? {}
+  return baseUrl === undefined ? host : hostOf(baseUrl)
+}

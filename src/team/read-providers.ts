@@ -66,7 +66,7 @@ export function findProvider(
     return 'unsupported'
   }
   const { baseUrl, tokenKey } = known
-  if (apiType && (known.api === 'anthropic' || known.api === 'scripted')) {
+  if (apiType && known.api !== undefined && known.api !== 'openai_compatible') {
     reader.problems.error(at, `the provider "${name}" has one API; "api_type" is for OpenAI-compatible providers`)
     return undefined
   }

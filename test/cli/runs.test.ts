@@ -5,6 +5,7 @@ import type { AddressInfo } from 'node:net'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { afterAll, beforeAll, describe, expect, test } from 'vitest'
+import { compare } from '../../src/cli/commands/demo.ts'
 import type { RunView } from '../../src/http/views/run.ts'
 import type { SessionView } from '../../src/http/views/session.ts'
 import { type Local, startLocal } from '../../src/local.ts'
@@ -163,6 +164,27 @@ test('the demo shows a root and at least three workers, and its books are those 
   ).toBeGreaterThanOrEqual(3)
   expect(out).toMatch(/the model's own bill +11 calls +14,260 tokens in +706 out +\$0\.0271272/)
   expect(out).toContain('The books balance.')
+})
+
+test('control: the demo does not call books balanced that miss a token or a millionth of a cent', () => {
+  const figures = { calls: 1, inputTokens: 100, outputTokens: 50, cost: 1_000_000_000n }
+  const usage = {
+    calls: 1,
+    inputTokens: 100,
+    outputTokens: 50,
+    cacheReadTokens: 0,
+    cacheWriteTokens: 0,
+    reasoningTokens: 0,
+  }
+  const lines: string[] = []
+  const balanced = (costUsd: string, outputTokens: number) =>
+    compare({ out: (line) => lines.push(line) }, figures, {
+      books: [{ usage: { ...usage, outputTokens }, costUsd, costComplete: true }],
+    })
+  expect(balanced('0.001', 50)).toBe(true)
+  expect(balanced('0.001', 49)).toBe(false)
+  expect(balanced('0.00100001', 50)).toBe(false)
+  expect(lines.at(-1)).toBe('THE BOOKS DO NOT BALANCE.')
 })
 
 test('dev serves until it is interrupted', async () => {

@@ -24,6 +24,14 @@ describe('a failure', () => {
     ['api_error', 'server'],
     ['server_error', 'server'],
     ['502', 'server'],
+    ['throttlingException', 'rate_limit'],
+    ['RESOURCE_EXHAUSTED', 'rate_limit'],
+    ['serviceUnavailableException', 'overloaded'],
+    ['UNAVAILABLE', 'overloaded'],
+    ['validationException', 'invalid_request'],
+    ['accessDeniedException', 'auth'],
+    ['modelStreamErrorException', 'server'],
+    ['INTERNAL', 'server'],
     ['429', 'rate_limit'],
     ['', 'server'],
   ])('told inside a stream as "%s" is %s, and may have been paid for', (type, expected) => {
@@ -33,7 +41,8 @@ describe('a failure', () => {
   it.each<[number, string, boolean]>([
     [401, 'auth', true],
     [402, 'auth', true],
-    [408, 'server', true],
+    [408, 'server', false],
+    [424, 'server', false],
     [413, 'invalid_request', true],
     [422, 'invalid_request', true],
     [429, 'rate_limit', true],
@@ -81,10 +90,18 @@ it('the time to wait is read from its headers, bounded by a day', () => {
   expect(retryAfterMs(undefined, NOW)).toBeUndefined()
 })
 
+it("the time to wait is read from Gemini's error where no header tells it", () => {
+  const waiting = (error: object) => classify(error, { ...newHeard(), sent: true, status: 429 }, NOW, []).failure
+  const details = [{ '@type': 'type.googleapis.com/google.rpc.Help' }, { retryDelay: '13.5s' }]
+  expect(waiting({ data: { error: { details } } }).retryAfterMs).toBe(13_500)
+  expect(waiting({ data: { error: { details: [{ retryDelay: 'soon' }] } } })).not.toHaveProperty('retryAfterMs')
+})
+
 it('the text of a failure is one line without keys, also those that a provider echoes with stars', () => {
   expect(cleanText('bad key: my-secret\n see sk-proj-ab**********cd or gsk_x', ['my-secret'])).toBe(
     'bad key: [key] see [key] or gsk_x',
   )
+  expect(cleanText('AIzaSyB-1234567890 and ASIAABCDEFGHIJKLMNOP', [])).toBe('[key] and [key]')
   expect(Buffer.byteLength(cleanText('é'.repeat(400), []))).toBe(300)
 })
 

@@ -12,7 +12,7 @@ async function loadedBy(definition: object | null): Promise<string[]> {
     const loaded = new Set()
     registerHooks({
       resolve(specifier, context, next) {
-        if (specifier.startsWith('@ai-sdk/')) loaded.add(specifier.split('/').slice(0, 2).join('/'))
+        if (specifier.startsWith('@ai-sdk/') || specifier.startsWith('@aws-sdk/')) loaded.add(specifier.split('/').slice(0, 2).join('/'))
         return next(specifier, context)
       },
     })
@@ -21,7 +21,7 @@ async function loadedBy(definition: object | null): Promise<string[]> {
     const definition = ${JSON.stringify(definition)}
     if (definition) {
       const clock = { sleep: async () => {} }
-      const model = createModel({ env: () => 'key', scripted: createScriptedModel({ clock }), fetch: () => Promise.reject(new Error('no network')) })
+      const model = createModel({ env: (name) => (name === 'AWS_REGION' ? 'eu-central-1' : 'key'), scripted: createScriptedModel({ clock }), fetch: () => Promise.reject(new Error('no network')) })
       const call = { sessionId: 's', n: 0, driver: 'd' }
       const messages = [{ role: 'user', content: 'hi' }]
       await model.call({ definition, system: '', messages, tools: [], signal: new AbortController().signal, call })
@@ -45,6 +45,9 @@ it.each([
     ['@ai-sdk/openai-compatible', ...BASE],
   ],
   ['an Anthropic model', { ...model, api: 'anthropic' }, ['@ai-sdk/anthropic', ...BASE]],
+  ['a Gemini model', { ...model, api: 'google' }, ['@ai-sdk/google', ...BASE]],
+  // its package leans on a part of Anthropic's
+  ['a model on Bedrock', { ...model, api: 'amazon_bedrock' }, ['@ai-sdk/amazon-bedrock', '@ai-sdk/anthropic', ...BASE]],
 ])('%s loads the packages it needs and no other', async (_, definition, packages) => {
   expect(await loadedBy(definition)).toEqual(packages)
 })

@@ -5,8 +5,11 @@ import { createModel } from '../../src/model/model.ts'
 import type { ModelRequest, ModelResult } from '../../src/ports.ts'
 import {
   anthropicEvents,
+  awsFrames,
   chatEvents,
+  converseEvents,
   events,
+  googleEvents,
   type ProviderServer,
   type ReceivedRequest,
   responsesEvents,
@@ -22,9 +25,11 @@ beforeAll(async () => {
 afterAll(() => server.close())
 
 const usage = { input_tokens: 1, output_tokens: 1 }
-function answer(api: ModelApi, said: Said): string[] {
+function answer(api: ModelApi, said: Said): (string | Uint8Array)[] {
   if (api === 'anthropic') return events(anthropicEvents(said, usage, usage))
   if (api === 'openai_responses') return events(responsesEvents(said, usage))
+  if (api === 'google') return events(googleEvents(said, { promptTokenCount: 1, candidatesTokenCount: 1 }))
+  if (api === 'amazon_bedrock') return awsFrames(converseEvents(said, { inputTokens: 1, outputTokens: 1 }))
   return events(chatEvents(said, { prompt_tokens: 1, completion_tokens: 1 }))
 }
 
@@ -35,40 +40,47 @@ async function send(
 ): Promise<{ received: ReceivedRequest | undefined; result: ModelResult }> {
   const before = server.requests.length
   server.reply({ chunks: answer(req.definition.api, options.said ?? { text: ['ok'] }) })
-  const led: typeof fetch = (url, init) =>
-    fetch(String(url).replace(/^https:\/\/api\.(openai|anthropic)\.com/, server.url), init)
+  const led: typeof fetch = (url, init) => fetch(String(url).replace(/^https:\/\/[^/]+/, server.url), init)
   const result = await createModel({ env: options.env ?? env, fetch: led }).call(req)
   server.clear()
   return { received: server.requests[before], result }
 }
 
 const at = (api: ModelApi, more = {}) => definition(api, { baseUrl: baseUrl(server), ...more })
-const ALL: readonly ModelApi[] = ['openai_chatcompletions', 'openai_compatible', 'openai_responses', 'anthropic']
+const ALL: readonly ModelApi[] = [
+  'openai_chatcompletions',
+  'openai_compatible',
+  'openai_responses',
+  'anthropic',
+  'google',
+]
 
 describe('keys', () => {
   const OPENAI = 'sk-openai-key-of-the-account'
   const ANTHROPIC = 'sk-ant-key-of-the-account'
   const account = (name: string) =>
     ({ OPENAI_API_KEY: `${OPENAI}\n`, ANTHROPIC_API_KEY: ANTHROPIC, AWS_SECRET_ACCESS_KEY: 'aws' })[name]
-  const authOf = (r: ReceivedRequest | undefined) => [r?.headers.authorization, r?.headers['x-api-key']]
+  const authOf = (r: ReceivedRequest | undefined) =>
+    ['authorization', 'x-api-key', 'x-goog-api-key'].map((name) => r?.headers[name])
 
   it('are the usual ones at the makers own hosts', async () => {
     for (const api of ['openai_chatcompletions', 'openai_responses'] as const) {
       const { received } = await send(request({ provider: 'openai', api, model: 'gpt-4o' }), { env: account })
-      expect(authOf(received)).toEqual([`Bearer ${OPENAI}`, undefined])
+      expect(authOf(received)).toEqual([`Bearer ${OPENAI}`, undefined, undefined])
     }
     const claude = request({ provider: 'anthropic', api: 'anthropic', model: 'claude-sonnet-4-0' })
     const { received } = await send(claude, { env: account })
-    expect(authOf(received)).toEqual([undefined, ANTHROPIC])
+    expect(authOf(received)).toEqual([undefined, ANTHROPIC, undefined])
   })
 
   it.each(ALL)('%s: do not go to another host unless the team file says so', async (api) => {
     const { tokenKey: _, ...open } = at(api)
     const { received, result } = await send(request(open), { env: account })
-    expect(authOf(received)).toEqual([undefined, undefined])
+    expect(authOf(received)).toEqual([undefined, undefined, undefined])
     expect(result.message?.content).toBe('ok')
     const named = await send(request({ ...open, tokenKey: 'TEST_KEY' }))
-    expect(authOf(named.received)).toContain(api === 'anthropic' ? KEY : `Bearer ${KEY}`)
+    const bare = api === 'anthropic' || api === 'google'
+    expect(authOf(named.received)).toContain(bare ? KEY : `Bearer ${KEY}`)
   })
 
   it.each(ALL)('%s: that are missing are named before any request', async (api) => {
@@ -93,11 +105,12 @@ describe('keys', () => {
 
   it('and addresses in the environment of the process are not used', async () => {
     const names = ['OPENAI_API_KEY', 'OPENAI_BASE_URL', 'ANTHROPIC_API_KEY', 'ANTHROPIC_BASE_URL']
+    names.push('GOOGLE_GENERATIVE_AI_API_KEY')
     for (const name of names) process.env[name] = name.endsWith('URL') ? 'http://127.0.0.1:9' : 'sk-of-the-process'
     try {
       for (const api of ALL) {
         const { tokenKey: _, ...open } = at(api)
-        expect(authOf((await send(request(open))).received)).toEqual([undefined, undefined])
+        expect(authOf((await send(request(open))).received)).toEqual([undefined, undefined, undefined])
       }
       const { received, result } = await send(request({ provider: 'openai', api: 'openai_responses', model: 'gpt-4o' }))
       expect(received).toBeUndefined()
@@ -221,6 +234,49 @@ describe('the conversation', () => {
     expect(marks).not.toContain('cache_control') // an agent without tools hardly ever calls twice
   })
 
+  it('goes back with arguments whose numbers are no doubles', async () => {
+    const args = '{"n":9007199254740993,"x":1.23e40,"y":1.0}'
+    const turn: Message[] = [
+      { role: 'user', content: 'look' },
+      { role: 'assistant', content: '', toolCalls: [{ id: 'c1', name: 'list_files', arguments: args }] },
+      { role: 'tool', toolCallId: 'c1', toolName: 'list_files', content: 'two' },
+    ]
+    for (const api of ['anthropic', 'google'] as const) {
+      const { received } = await send(request(at(api), { messages: turn, tools: [listFiles] }))
+      expect(received!.text).toContain(args)
+    }
+  })
+
+  it('goes back over the responses API with the phase of each text', async () => {
+    const phased = (id: string, text: string, phase: string) => [
+      { type: 'response.output_item.added', output_index: 0, item: { type: 'message', id, phase } },
+      { type: 'response.output_text.delta', item_id: id, output_index: 0, content_index: 0, delta: text },
+      { type: 'response.output_item.done', output_index: 0, item: { type: 'message', id, phase } },
+    ]
+    const [begin, done] = [responsesEvents({}, usage)[0]!, responsesEvents({}, usage).at(-1)!]
+    const said = [...phased('m1', 'I will look.', 'commentary'), ...phased('m2', 'It is two.', 'final_answer')]
+    server.reply({ chunks: events([begin, ...said, done]) })
+    const first = await createModel({ env }).call(request(at('openai_responses')))
+    const message = JSON.parse(JSON.stringify(first.message)) as Message
+    expect(message).toMatchObject({
+      content: 'I will look.\n\nIt is two.',
+      marks: [
+        { from: 0, to: 12, providerMetadata: { openai: { phase: 'commentary' } } },
+        { from: 14, to: 24, providerMetadata: { openai: { phase: 'final_answer' } } },
+      ],
+    })
+    const { received } = await send(
+      request(at('openai_responses'), { messages: [message, { role: 'user', content: 'go on' }] }),
+    )
+    expect(received!.body.input.slice(1, 3)).toEqual([
+      { role: 'assistant', content: 'I will look.', phase: 'commentary' },
+      { role: 'assistant', content: 'It is two.', phase: 'final_answer' },
+    ])
+    // another API gets the text in one piece
+    const chat = await send(request(at('openai_compatible'), { messages: [message] }))
+    expect(chat.received!.body.messages[1]).toEqual({ role: 'assistant', content: 'I will look.\n\nIt is two.' })
+  })
+
   it.each(ALL)('%s: an answer that it gave can be sent again', async (api) => {
     const said = {
       reasoning: 'deep',
@@ -315,14 +371,17 @@ describe('parameters', () => {
       max_tokens: 999_999,
       maxCompletionTokens: 999_999,
       n: 5,
-      stream: false,
+      stream_options: { include_usage: false },
       store: true,
+      fallbacks: 'default',
+      contextManagement: { edits: [] },
       messages: [],
     }
     const compatible = await bodyOf('openai_compatible', { options, parallelToolCalls: false }, { tools: [listFiles] })
     expect(compatible).toMatchObject({ top_k: 40, seed: 7, service_tier: 'flex', parallel_tool_calls: false })
     expect(compatible).toMatchObject({ model: 'test-model', stream: true, messages: [{}, {}] })
-    for (const key of ['n', 'store', 'max_tokens', 'maxCompletionTokens', 'rerank_prompt'])
+    expect(compatible).toMatchObject({ max_tokens: 32_768, stream_options: { include_usage: true } })
+    for (const key of ['n', 'store', 'maxCompletionTokens', 'rerank_prompt', 'fallbacks', 'contextManagement'])
       expect(compatible).not.toHaveProperty(key)
     const own = await atOpenai('openai_responses', { options })
     expect(own).toMatchObject({ model: 'gpt-5', store: false, max_output_tokens: 500, service_tier: 'flex' })
@@ -338,6 +397,37 @@ describe('parameters', () => {
     const claude = await bodyOf('anthropic', { parallelToolCalls: false }, { tools: [listFiles] })
     expect(claude.tool_choice).toEqual({ type: 'auto', disable_parallel_tool_use: true })
     expect(claude.tools[0]).not.toHaveProperty('eager_input_streaming')
+  })
+})
+
+describe('the cap', () => {
+  it('is sent with every call, as low as the model wants it', async () => {
+    const sent = async (api: ModelApi, model: string, more = {}) => {
+      const { body } = (await send(request(at(api, { model, ...more })))).received!
+      return (
+        body.max_tokens ?? body.max_completion_tokens ?? body.max_output_tokens ?? body.generationConfig.maxOutputTokens
+      )
+    }
+    expect(await sent('openai_compatible', 'some-model')).toBe(32_768)
+    expect(await sent('openai_chatcompletions', 'openai/gpt-4o')).toBe(16_384)
+    expect(await sent('openai_responses', 'gpt-5')).toBe(32_768)
+    expect(await sent('anthropic', 'claude-3-haiku-20240307')).toBe(4096)
+    expect(await sent('google', 'gemini-2.0-flash')).toBe(8192)
+    expect(await sent('google', 'gemini-2.0-flash', { maxTokens: 100 })).toBe(100)
+  })
+
+  it('that a model refuses is named in the failure, where the team file has given none', async () => {
+    const refused = async (more = {}) => {
+      const error = { message: 'max_tokens is too large: 32768. This model has a context of 8192 tokens.' }
+      server.reply({ status: 400, chunks: [JSON.stringify({ error })] })
+      return (await createModel({ env }).call(request(at('openai_compatible', more)))).failure
+    }
+    expect(await refused()).toEqual({
+      class: 'invalid_request',
+      message:
+        'Give the model a lower max_tokens than 32768. HTTP 400: max_tokens is too large: 32768. This model has a context of 8192 tokens.',
+    })
+    expect((await refused({ maxTokens: 32_768 }))!.message).toMatch(/^HTTP 400/)
   })
 })
 

@@ -254,6 +254,9 @@ export class Invariants {
     else {
       this.#children(before, after)
       this.#partsBeforeTheWhole(before, after)
+      for (const kind of ['usd', 'tok'] as const) {
+        if (after.own[kind] < before.own[kind]) this.#fail(`6: what ${this.#name(after.sessionId)} owns shrinks`)
+      }
       this.#final(this.#name(after.sessionId), before, after)
       if (after.deleg.turn > before.deleg.turn && after.agent !== null) {
         this.#spendFirst(after.sessionId, after.deleg.turn, 'children are made')

@@ -7,6 +7,7 @@ import type { Invocation, PortCall, World } from './world.ts'
 
 interface Event {
   readonly ref: SessionRef
+  readonly id: number
   /** deliveries so far */
   n: number
 }
@@ -18,6 +19,7 @@ const SWEEP_TIMEOUT_MS = 60_000
 
 export class Lambda {
   readonly #world: World
+  #events = 0
 
   constructor(world: World) {
     this.#world = world
@@ -27,7 +29,7 @@ export class Lambda {
     const world = this.#world
     world.invariants.invokes(inv, ref)
     const what = () => `invoke ${world.nameOf(ref.sessionId)}`
-    return world.port(inv, 'invoke', what, () => this.send(ref, this.#soon()), ref)
+    return world.port(inv, 'invoke', what, () => void this.send(ref, this.#soon()), ref)
   }
 
   /** The event is accepted, and something is wrong with its delivery. */
@@ -42,23 +44,25 @@ export class Lambda {
     }
     if (fault === 'delay') {
       weather.count('event delayed')
-      return this.send(ref, random.between(5_000, 200_000))
+      this.send(ref, random.between(5_000, 200_000))
+      return
     }
     const first = this.#soon()
-    this.send(ref, first)
+    const id = this.send(ref, first)
     if (fault === 'dup') {
       weather.count('event delivered twice')
-      this.send(ref, random.between(10, 120_000))
+      this.send(ref, random.between(10, 120_000), id)
     } else {
       weather.count('event delivered twice at once')
-      this.send(ref, first)
+      this.send(ref, first, id)
     }
   }
 
   /** Puts an event in line. */
-  send(ref: SessionRef, ms: number): void {
+  send(ref: SessionRef, ms: number, id = ++this.#events): number {
     this.#world.invariants.accepted(ref)
-    this.#deliverLater({ ref, n: 0 }, ms)
+    this.#deliverLater({ ref, id, n: 0 }, ms)
+    return id
   }
 
   #soon(): number {
@@ -80,7 +84,7 @@ export class Lambda {
       (inv) => {
         if (inv.state !== 'returned') this.#failed(inv, event)
       },
-      event.ref,
+      { ref: event.ref, event: event.id },
     )
   }
 

@@ -6,7 +6,7 @@
 import type { SessionRef } from '../../src/domain/run.ts'
 import type { TeamDefinition } from '../../src/domain/team.ts'
 import type { EngineContext } from '../../src/engine/context.ts'
-import type { Clock, Logger, Teams } from '../../src/ports.ts'
+import type { Clock, Ids, Logger, Teams } from '../../src/ports.ts'
 import { type MemoryTable, memoryTable } from '../../src/store/memory-table.ts'
 import { createStore } from '../../src/store/store.ts'
 import type { Item } from '../../src/store/table-client.ts'
@@ -32,6 +32,8 @@ export interface Invocation {
   readonly kind: InvocationKind
   /** whose event a worker was started with */
   readonly ref: SessionRef | undefined
+  /** number of that event: its duplicates and retries share it */
+  readonly event: number | undefined
   readonly deadlineAt: number
   readonly skew: number
   state: InvocationState
@@ -153,12 +155,13 @@ export class World {
     timeoutMs: number,
     body: (ctx: EngineContext, inv: Invocation) => Promise<unknown>,
     ended: (inv: Invocation, error?: unknown) => void = () => {},
-    ref?: SessionRef,
+    of: { readonly ref?: SessionRef; readonly event?: number } = {},
   ): Invocation {
     const inv: Invocation = {
       id: this.invocations.length + 1,
       kind,
-      ref,
+      ref: of.ref,
+      event: of.event,
       deadlineAt: this.now + timeoutMs,
       skew: this.weather.clockSkew(),
       state: 'running',
@@ -369,12 +372,18 @@ export class World {
       model: { call: (request) => this.provider.call(inv, request) },
       invoker: { invoke: (ref) => this.lambda.invoke(inv, ref) },
       clock: this.#clock(inv),
-      ids: {
-        runId: () => randomText(this.random, 26).toUpperCase(),
-        nonce: () => randomText(this.random, 16),
-      },
+      ids: this.#ids(inv),
       log: this.#logger(inv),
       settings: { leaseMs: this.options.leaseMs, eventAgeMs: this.options.eventAgeMs },
+    }
+  }
+
+  #ids(inv: Invocation): Ids & { requestId(): string } {
+    return {
+      runId: () => randomText(this.random, 26).toUpperCase(),
+      nonce: () => randomText(this.random, 16),
+      // what Lambda gives an event: its repeats share it. The product must not use it; a mutant does
+      requestId: () => `event${String(inv.event ?? 0).padStart(11, '0')}`,
     }
   }
 

@@ -95,6 +95,7 @@ class Script {
             books: books(2),
             sessions: 3,
             v,
+            reportedAt: now,
             dueAt: due,
             now,
           }),

@@ -107,6 +107,7 @@ describe.each(TABLES)('the meter on $name', ({ open }) => {
       books: books(1),
       sessions: 1,
       v: 1,
+      reportedAt: T0,
     } as const
     expect(await indexUnits(() => store.createRun(aRun({ ...ref, dueAt: T0 })))).toBe(1 + 1)
     expect(await indexUnits(() => store.pushDue(ref, T0, T0 + 1))).toBe(1 + 2)

@@ -136,7 +136,10 @@ describe('keys', () => {
       () => keys.inputKey(run, 1, evil, 0),
       () => keys.partKey(session, 0, evil, '1', 0),
       () => keys.partKey(session, 0, DRIVER, evil, 0),
-      () => keys.usageKey(run, '2026-01-01#', 1),
+      () => keys.usagePartition({ tenant: 'local', day: '2026-01-01#' }),
+      () => keys.usagePartition({ tenant: evil, day: '2026-01-01' }),
+      () => keys.usageTakenKey({ tenant: 'local', day: '2026-01-01' }, 1, evil),
+      () => keys.usagePartKey({ tenant: 'local', day: '2026-01-01' }, evil, DRIVER, 0),
       () => keys.limitKey('local', evil),
       () => keys.limitKey(evil, '2026-01'),
       () => keys.stateKey(evil, 'team', 'memory'),
@@ -153,9 +156,10 @@ describe('keys', () => {
   test('other partitions keep tenants, routes and teams apart, whatever their names', () => {
     expect(keys.idempotencyKey('a', 'r', 'x#y')).not.toEqual(keys.idempotencyKey('a', 'r#x', 'y'))
     expect(keys.idempotencyKey('a', 'r', 'x').pk).toBe('T#a#IDEM')
-    expect(keys.usageKey(run, '2026-01-31', 2)).toEqual({
+    const at = Date.UTC(2026, 0, 31, 7, 59, 59, 999)
+    expect(keys.usageItemKey({ ...run, round: 2, at, from: null })).toEqual({
       pk: 'T#local#USAGE#2026-01-31',
-      sk: `RUN#${run.runId}#000002`,
+      sk: `ROUND#07#${run.runId}#000002#0`,
     })
     expect(keys.limitKey('a', '2026-01')).toEqual({ pk: 'T#a#LIMIT#2026-01', sk: 'LIMIT' })
     expect(keys.stateKey('a', 'crew', 'x')).not.toEqual(keys.stateKey('b', 'crew', 'x'))

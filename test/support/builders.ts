@@ -84,6 +84,7 @@ export function aRun(of: Partial<Run> = {}): Run {
     books: {},
     sessions: 0,
     v: 0,
+    reportedAt: null,
     tags: {},
     dueAt: T0 + 60_000,
     createdAt: T0,

@@ -1,13 +1,15 @@
 import { once } from 'node:events'
 import { createServer, type IncomingHttpHeaders, type ServerResponse } from 'node:http'
 import type { AddressInfo } from 'node:net'
+import { crc32 } from 'node:zlib'
+import { exactly } from './provider-documents.ts'
 
 /** What the server does with one request, in the order of the replies given. */
 export interface Reply {
   readonly status?: number
   readonly headers?: Readonly<Record<string, string>>
   /** written one after the other */
-  readonly chunks: readonly string[]
+  readonly chunks: readonly (string | Uint8Array)[]
   /** `end` closes properly, `cut` destroys the connection, `hang` leaves it open */
   readonly ending?: 'end' | 'cut' | 'hang'
   /** what the provider charges for it; left out: nothing */
@@ -25,6 +27,8 @@ export interface ReceivedRequest {
   readonly headers: IncomingHttpHeaders
   // biome-ignore lint/suspicious/noExplicitAny: tests look into bodies of many shapes
   readonly body: any
+  /** the body as it came: parsing rounds numbers */
+  readonly text: string
   /** resolves when its answer has ended or the caller has let go of it */
   readonly closed: Promise<unknown>
 }
@@ -53,7 +57,7 @@ export async function startProviderServer(): Promise<ProviderServer> {
     const text = Buffer.concat(parts).toString('utf8')
     const { method = '', url = '', headers } = req
     const closed = once(res, 'close')
-    requests.push({ method, path: url, headers, body: text ? JSON.parse(text) : undefined, closed })
+    requests.push({ method, path: url, headers, body: text ? JSON.parse(text) : undefined, text, closed })
     const reply = replies.shift() ?? { status: 599, chunks: ['no reply was left'] }
     bill.push(reply.charged ?? { input: 0, output: 0 })
     await play(reply, res)
@@ -206,4 +210,81 @@ export function anthropicEvents(said: Said, opening: unknown, closing: unknown):
   list.push({ type: 'message_delta', delta: { stop_reason, stop_sequence: null }, usage: closing })
   list.push({ type: 'message_stop' })
   return list
+}
+
+/** Gemini: chunks of parts, each with the counts so far; the last one says why it ended, and what it cost. */
+export function googleEvents(said: Said, usage?: unknown, opening?: unknown): object[] {
+  const chunk = (parts: readonly object[], counts: unknown, more: object = {}) => ({
+    responseId: said.id ?? 'google-1',
+    modelVersion: said.model ?? 'test-model',
+    candidates: [{ index: 0, content: { role: 'model', parts }, ...more }],
+    ...(counts !== undefined && { usageMetadata: counts }),
+  })
+  return [
+    ...(said.reasoning ? [chunk([{ text: said.reasoning, thought: true }], opening)] : []),
+    ...(said.text ?? []).map((text) => chunk([{ text }], opening)),
+    ...(said.calls ?? []).map((c) =>
+      chunk([{ functionCall: { id: c.id, name: c.name, args: exactly(c.args) }, thoughtSignature: 'signed' }], opening),
+    ),
+    chunk([{ text: '' }], usage, { finishReason: 'STOP' }),
+  ]
+}
+
+/** An event of AWS's event stream: its name, or that of the exception, and its body. */
+export interface AwsEvent {
+  readonly kind: 'event' | 'exception'
+  readonly name: string
+  readonly body: object
+}
+
+/** Bedrock's Converse stream: blocks, why it ended, and at the very end the usage. */
+export function converseEvents(said: Said, usage?: unknown): AwsEvent[] {
+  const event = (name: string, body: object): AwsEvent => ({ kind: 'event', name, body })
+  const list = [event('messageStart', { role: 'assistant' })]
+  let index = 0
+  const block = (deltas: readonly object[], start?: object) => {
+    const contentBlockIndex = index++
+    if (start) list.push(event('contentBlockStart', { contentBlockIndex, start }))
+    for (const delta of deltas) list.push(event('contentBlockDelta', { contentBlockIndex, delta }))
+    list.push(event('contentBlockStop', { contentBlockIndex }))
+  }
+  if (said.reasoning)
+    block([{ reasoningContent: { text: said.reasoning } }, { reasoningContent: { signature: 'signed' } }])
+  if (said.text) block(said.text.map((text) => ({ text })))
+  for (const c of said.calls ?? [])
+    block(
+      c.args.map((input) => ({ toolUse: { input } })),
+      { toolUse: { toolUseId: c.id, name: c.name } },
+    )
+  list.push(event('messageStop', { stopReason: said.calls?.length ? 'tool_use' : 'end_turn' }))
+  list.push(event('metadata', { metrics: { latencyMs: 1 }, ...(usage !== undefined && { usage }) }))
+  return list
+}
+
+/** Frames of `application/vnd.amazon.eventstream`. */
+export const awsFrames = (list: readonly AwsEvent[]): Buffer[] =>
+  list.map(({ kind, name, body }) => {
+    const headers = Buffer.concat(
+      Object.entries({
+        [`:${kind}-type`]: name,
+        ':content-type': 'application/json',
+        ':message-type': kind,
+      }).map(([key, value]) => awsHeader(key, value)),
+    )
+    const payload = Buffer.from(JSON.stringify(body))
+    const frame = Buffer.alloc(12 + headers.length + payload.length + 4)
+    frame.writeUInt32BE(frame.length, 0)
+    frame.writeUInt32BE(headers.length, 4)
+    frame.writeUInt32BE(crc32(frame.subarray(0, 8)), 8)
+    headers.copy(frame, 12)
+    payload.copy(frame, 12 + headers.length)
+    frame.writeUInt32BE(crc32(frame.subarray(0, frame.length - 4)), frame.length - 4)
+    return frame
+  })
+
+/** A header of type 7: text with its length in two bytes. */
+function awsHeader(key: string, value: string): Buffer {
+  const text = Buffer.from(value)
+  const head = Buffer.from([key.length, ...Buffer.from(key), 7, text.length >> 8, text.length & 255])
+  return Buffer.concat([head, text])
 }

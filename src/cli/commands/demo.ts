@@ -59,7 +59,7 @@ export const demo: Command = {
   },
 }
 
-interface Figures {
+export interface Figures {
   readonly calls: number
   readonly inputTokens: number
   readonly outputTokens: number
@@ -95,7 +95,7 @@ const booked = (views: readonly FiguresView[]): Figures => ({
 const sum = (numbers: readonly number[]): number => numbers.reduce((a, b) => a + b, 0)
 
 /** The bill against the books, and the books against themselves: calls, sessions and run must say the same. */
-function compare(
+export function compare(
   io: Pick<Io, 'out'>,
   bill: Figures,
   books: { readonly [what: string]: readonly FiguresView[] },

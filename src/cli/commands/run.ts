@@ -5,6 +5,7 @@ import { CONNECTION, type Command, readArguments } from '../command.ts'
 import { withConnection } from '../connect.ts'
 import { followRun } from '../follow.ts'
 import { UsageError } from '../io.ts'
+import { printable } from '../text.ts'
 
 const TEAM_FILE = /\.ya?ml$/
 
@@ -41,6 +42,7 @@ export const run: Command = {
     const options = { work: true, teams: true, ...(isFile && { teamsDir: dirname(team) }) }
     return withConnection(io, args, options, async (connection) => {
       const started = await connection.client.post<RunView>('/v1/runs', body)
+      for (const warning of started.warnings ?? []) io.err(printable(`warning: ${warning}`))
       if (!args.flag('json')) io.err(`run ${started.runId} has started`)
       return followRun(io, connection, started.runId, { watch: args.flag('watch'), json: args.flag('json') })
     })

@@ -1,9 +1,9 @@
 import { formatUsd } from '../../domain/money.ts'
-import type { Price } from '../../domain/pricing.ts'
 import type { TeamDefinition } from '../../domain/team.ts'
 import type { ResponseSlot } from '../../domain/turn.ts'
 import type { CallOutcome, UsageSource } from '../../domain/usage.ts'
 import { time, type UsageView, usageView } from './figures.ts'
+import { type PriceView, priceSource, priceView } from './price.ts'
 
 /** One model call, whatever came of it. */
 export interface CallView {
@@ -19,23 +19,15 @@ export interface CallView {
   readonly outcome: CallOutcome
   /** why it failed, was lost or is waste */
   readonly cause: string | null
-  readonly usage: UsageView
+  readonly usage: UsageView & { readonly cacheWrite1hTokens: number }
   readonly usageSource: UsageSource
   /** null: no price is known. Of an unknown outcome: the upper bound */
   readonly costUsd: string | null
+  /** what `costUsd` follows from, with `usage` alone. Of an unknown outcome: the dearest rates of the upper bound */
   readonly price: PriceView | null
   readonly responseId: string | null
   readonly startedAt: string
   readonly durationMs: number
-}
-
-/** USD per million tokens, as in a team file's `cost`; a rate that is not known is null. */
-export interface PriceView {
-  readonly input: string
-  readonly output: string
-  readonly cacheRead: string | null
-  readonly cacheWrite: string | null
-  readonly cacheWrite1h: string | null
 }
 
 /** An intent that was given up before the call is no call. */
@@ -54,22 +46,12 @@ export function callView(slot: ResponseSlot & { readonly sessionId: string }, te
     answeredBy: slot.answeredBy ?? null,
     outcome: slot.outcome,
     cause: slot.cause ?? null,
-    usage: usageView({ ...slot.usage, calls: 1 }),
+    usage: { ...usageView({ ...slot.usage, calls: 1 }), cacheWrite1hTokens: slot.usage.cacheWrite1hTokens },
     usageSource: slot.usageSource,
     costUsd: slot.cost === null ? null : formatUsd(slot.cost),
-    price: slot.price && priceView(slot.price),
+    price: slot.price && priceView(slot.price, priceSource(model)),
     responseId: slot.responseId ?? null,
     startedAt: time(slot.startedAt),
     durationMs: slot.durationMs,
   }
 }
-
-const priceView = (p: Price): PriceView => ({
-  input: perMillion(p.input),
-  output: perMillion(p.output),
-  cacheRead: p.cacheRead === undefined ? null : perMillion(p.cacheRead),
-  cacheWrite: p.cacheWrite === undefined ? null : perMillion(p.cacheWrite),
-  cacheWrite1h: p.cacheWrite1h === undefined ? null : perMillion(p.cacheWrite1h),
-})
-
-const perMillion = (picoPerToken: bigint): string => formatUsd(picoPerToken * 1_000_000n)

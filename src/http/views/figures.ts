@@ -1,7 +1,7 @@
 import { formatUsd } from '../../domain/money.ts'
 import type { Totals } from '../../domain/usage.ts'
 
-/** Token counts as the API shows them. The breakdown of cache writes by lifetime matters for prices alone. */
+/** Token counts as the API shows them. The breakdown of cache writes by lifetime matters for prices alone: single calls have it too. */
 export interface UsageView {
   readonly calls: number
   readonly inputTokens: number

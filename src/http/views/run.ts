@@ -32,6 +32,8 @@ export interface RunView {
   readonly costUsd: string
   readonly costComplete: boolean
   readonly unpricedCalls: number
+  /** models without a known price, in words; null in lists */
+  readonly warnings: readonly string[] | null
   /** paid for, but no part of a transcript; contained in `usage` and `costUsd` */
   readonly waste: WasteView
   /** calls of which no answer is known, at their upper bounds; not contained in `usage` and `costUsd` */
@@ -92,6 +94,7 @@ export function runView(run: Run, parts: RunParts): RunView {
     rootSessionId: rootSessionId(run.runId),
     ...figuresView(spent),
     unpricedCalls: spent.unpricedCalls,
+    warnings: headers && unpricedCalls(headers),
     waste: { calls: waste(books).calls, ...figuresView(waste(books)) },
     unknown: { calls: unknown(books).calls, ...figuresView(unknown(books)) },
     budget: budgetView(
@@ -113,6 +116,14 @@ export function runView(run: Run, parts: RunParts): RunView {
 /** The sum over all sessions' own calls: the same as the run's settled total once everything has settled. */
 export const treeBooks = (headers: readonly SessionHeader[]): Books =>
   headers.reduce<Books>((sum, h) => addBooks(sum, booksOf(h.rows)), {})
+
+/** The models whose calls had no price, as a line each. */
+function unpricedCalls(headers: readonly SessionHeader[]): string[] {
+  const counts = new Map<string, number>()
+  for (const { model, totals } of headers.flatMap((h) => h.rows))
+    if (totals.unpricedCalls > 0) counts.set(model, (counts.get(model) ?? 0) + totals.unpricedCalls)
+  return [...counts].map(([model, calls]) => `Calls of the model "${model}" without a known price: ${calls}.`)
+}
 
 function countSessions(headers: readonly SessionHeader[]): SessionCounts {
   const counts = { total: 0, queued: 0, running: 0, waiting: 0, completed: 0, failed: 0, cancelled: 0 }

@@ -7,7 +7,7 @@ import {
   subtreeBooks,
   subtreeSessions,
 } from '../../domain/session.ts'
-import { findAgent, type TeamDefinition } from '../../domain/team.ts'
+import { findAgent, modelName, type TeamDefinition } from '../../domain/team.ts'
 import type { ErrorInfo, StopReason } from '../../domain/turn.ts'
 import { type Books, booksOf, known } from '../../domain/usage.ts'
 import { sessionAsOf } from './as-of.ts'
@@ -106,12 +106,6 @@ export function sessionView(
 export function modelOf(team: TeamDefinition, agent: string | null): string | null {
   const key = agent === null ? undefined : findAgent(team, agent)?.model
   return key === undefined ? null : modelName(team, key)
-}
-
-/** `provider/model` of a key of the team's models. */
-export function modelName(team: TeamDefinition, key: string): string {
-  const model = Object.hasOwn(team.models, key) ? team.models[key] : undefined
-  return model ? `${model.provider}/${model.model}` : key
 }
 
 function subtreeView(h: SessionHeader, all: readonly SessionHeader[] | undefined): SubtreeView {

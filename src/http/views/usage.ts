@@ -1,8 +1,7 @@
 import type { SessionHeader } from '../../domain/session.ts'
-import type { TeamDefinition } from '../../domain/team.ts'
+import { modelName, type TeamDefinition } from '../../domain/team.ts'
 import { addTotals, type BookRow, NO_TOTALS, type Totals } from '../../domain/usage.ts'
 import { type FiguresView, figuresView } from './figures.ts'
-import { modelName } from './session.ts'
 
 /**
  * The books of a run, cut three ways. `total`, `byAgent` (agent's name) and `byModel` (`provider/model`) count every

@@ -116,6 +116,7 @@ export function listsContract(open: () => Promise<TestTable>): void {
         books: {},
         sessions: 1,
         v: 0,
+        reportedAt: now,
       } as const
       await at.store.finishRun(second, { ...end, dueAt: null, now })
       const left = await pages((after) => at.store.dueRuns(shard, now, { limit: 50, ...from(after) }))

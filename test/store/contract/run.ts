@@ -22,6 +22,7 @@ const finish = {
   books: books(3, 1),
   sessions: 4,
   v: 7,
+  reportedAt: NOW - 1,
   now: NOW,
 } as const
 
@@ -63,6 +64,7 @@ const CASES: RunCase[] = [
       books: books(3, 1),
       sessions: 4,
       v: 7,
+      reportedAt: NOW - 1,
       dueAt: null,
       finishedAt: NOW,
       updatedAt: NOW,
@@ -93,6 +95,7 @@ const CASES: RunCase[] = [
       books: books(3, 1),
       sessions: 4,
       v: 7,
+      reportedAt: NOW - 1,
       dueAt: T0 + 900_000,
       finishedAt: NOW,
       updatedAt: NOW,
