@@ -96,6 +96,8 @@ function processIo(): Io {
     if (performance.now() - first > IMPATIENT_MS) process.exit(EXIT.interrupted)
   }
   process.on('SIGINT', onSignal).on('SIGTERM', onSignal)
+  // a reader that has seen enough (`| head`) is no failure
+  process.stdout.on('error', (e: NodeJS.ErrnoException) => process.exit(e.code === 'EPIPE' ? EXIT.ok : EXIT.failed))
   return {
     out: (line) => process.stdout.write(`${line}\n`),
     err: (line) => process.stderr.write(`${line}\n`),

@@ -8,8 +8,11 @@ import { type Heard, isObject } from './heard.ts'
 const MAX_ANSWER_BYTES = 64_000_000
 /** How long the rest of a stream that has said all may take, so that its connection can be used again. */
 const DRAIN_MS = 250
-/** How long a stream without a mark for its end may stay open after it has told why it ended and what it cost. */
-const LINGER_MS = 500
+/**
+ * How long a stream without a mark for its end may stay silent after it has told why it ended and what it cost. Older
+ * Gemini models say `STOP` with every chunk, so that its streams are given more time.
+ */
+const lingerMs = (api: ModelApi): number => (api === 'google' ? 3_000 : 500)
 
 /** Headers in which the packages send a key. */
 const KEY_HEADERS = ['authorization', 'x-api-key', 'x-goog-api-key']
@@ -43,7 +46,7 @@ export function listeningFetch({ api, heard, fetch, anonymous }: Listening): typ
     heard.headers = response.headers
     if (!response.ok || !response.body) return response
     if (api === 'amazon_bedrock') heard.responseId = response.headers.get('x-amzn-requestid') ?? undefined
-    const body = { body: response.body, heard, signal: init?.signal ?? undefined }
+    const body = { body: response.body, heard, signal: init?.signal ?? undefined, lingerMs: lingerMs(api) }
     if (response.headers.get('content-type')?.includes('application/json')) {
       const text = await wholeText(body)
       hearDocument(api, heard, text)
@@ -65,14 +68,16 @@ interface Body {
   readonly body: ReadableStream<Uint8Array>
   readonly heard: Heard
   readonly signal: AbortSignal | undefined
+  readonly lingerMs: number
 }
 
 /** @throws what breaks the connection; what had come by then stays in `begun` */
-async function wholeText({ body, heard, signal }: Body): Promise<string> {
+async function wholeText(from: Body): Promise<string> {
+  const { heard } = from
   const decoder = new TextDecoder()
   heard.begun = ''
   const to = { read: (bytes: Uint8Array) => void (heard.begun += decoder.decode(bytes, { stream: true })) }
-  const reader = listen({ body, heard, signal, to }).getReader()
+  const reader = listen({ ...from, to }).getReader()
   while (!(await reader.read()).done);
   const text = heard.begun
   delete heard.begun
@@ -83,7 +88,8 @@ interface Reader {
   read(bytes: Uint8Array): void
 }
 
-function listen({ body, heard, signal, to }: Body & { readonly to: Reader }): ReadableStream<Uint8Array> {
+function listen(from: Body & { readonly to: Reader }): ReadableStream<Uint8Array> {
+  const { body, heard, signal, to } = from
   const reader = body.getReader()
   let gone = false
   // a body that does not mind the signal itself is let go all the same
@@ -93,7 +99,7 @@ function listen({ body, heard, signal, to }: Body & { readonly to: Reader }): Re
       let bytes = 0
       try {
         while (!heard.ended) {
-          const { done, value } = await next(reader, heard)
+          const { done, value } = await next(reader, from)
           if (done || gone) break
           bytes += value.byteLength
           if (bytes > MAX_ANSWER_BYTES) throw new Error(`the answer is longer than ${MAX_ANSWER_BYTES} bytes`)
@@ -121,11 +127,14 @@ function listen({ body, heard, signal, to }: Body & { readonly to: Reader }): Re
 type Read = Awaited<ReturnType<ReadableStreamDefaultReader<Uint8Array>['read']>>
 
 /** The next piece, or the end where a stream that has said all says nothing more. */
-async function next(reader: ReadableStreamDefaultReader<Uint8Array>, heard: Heard): Promise<Read> {
+async function next(
+  reader: ReadableStreamDefaultReader<Uint8Array>,
+  { heard, lingerMs }: Pick<Body, 'heard' | 'lingerMs'>,
+): Promise<Read> {
   const read = reader.read()
   if (heard.finish === undefined || !heard.usageFinal) return read
   const { promise, resolve } = Promise.withResolvers<Read>()
-  const late = setTimeout(() => resolve({ done: true, value: undefined }), LINGER_MS)
+  const late = setTimeout(() => resolve({ done: true, value: undefined }), lingerMs)
   try {
     return await Promise.race([read, promise])
   } finally {

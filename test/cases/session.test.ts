@@ -155,7 +155,9 @@ describe('F10: the first terminal state wins, whichever it is', () => {
     expect(
       await engine.ctx.store.finish(ref, { ...late, rows: [], unknowns: {}, finalTurn: 0, outputPreview: null }),
     ).toEqual({ written: false })
-    expect(await engine.ctx.store.finishRun(run, { ...late, books: {}, sessions: 1, v: 0, reportedAt: now, dueAt: null })).toEqual({
+    expect(
+      await engine.ctx.store.finishRun(run, { ...late, books: {}, sessions: 1, v: 0, reportedAt: now, dueAt: null }),
+    ).toEqual({
       written: false,
     })
     expect(await engine.ctx.store.getRun(run)).toMatchObject({ status: 'cancelled' })

@@ -86,6 +86,8 @@ const FULL: readonly [section: string, write: (s: Store) => Promise<unknown>][] 
   ['W23', (s) => s.correctRun(run, 0, { v: 1, books: {}, now })],
   ['W24', (s) => s.undueRun(run, { v: 1, dueAt: T0 })],
   ['W25', (s) => s.pushDue(run, T0, T0)],
+  ['W29', (s) => s.closeUsageHours({ tenant: 'local', day: '2026-01-31' }, 3)],
+  ['W33', (s) => s.moveUsageFolded({ tenant: 'local', day: '2026-01-31' }, { folded: 3, dueAt: T0 })],
   ['A new round', (s) => s.openRound(run, { seenRound: 1, inputRef: DRIVER, dueAt: T0, now })],
   ['A new round', (s) => s.reopenRoot(ref, 1, now)],
   ['A pause of a model', (s) => s.coolDown('local', 'crew', 'mini', T0)],
@@ -127,8 +129,9 @@ describe('docs/protocol.md', () => {
       ...'putHeader claim release heartbeat suspend stop cancelUnclaimed finish reopenRoot'.split(' '),
       ...'delegate settle lend takeLoan raiseOwn correctOwn correctParent'.split(' '),
       ...'putRequest putResponse bookLate putToolResult putDefinition putInput coolDown'.split(' '),
+      ...'putUsage openUsageDay closeUsageHours putUsageHour putLateUsage putUsageDay moveUsageFolded'.split(' '),
     ]
-    const reads = /^(get|list|read|due)/
+    const reads = /^(get|list|read|due|has|is)/
     expect(
       Object.keys(createStore(memoryTable()))
         .filter((m) => !reads.test(m))

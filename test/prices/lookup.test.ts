@@ -7,9 +7,15 @@ import { NO_USAGE, type TokenUsage } from '../../src/domain/usage.ts'
 import { readEntry, writeEntry } from '../../src/prices/entry.ts'
 import { priceTable, type TableFile } from '../../src/prices/price-table.ts'
 import { createPrices, loadPrices } from '../../src/prices/prices.ts'
+import file from '../../src/prices/table.json' with { type: 'json' }
+import { PROVIDERS } from '../../src/team/providers.ts'
 
 const table = await loadPrices()
 const NOW = Date.parse('2026-11-30T12:00:00Z')
+
+const HOMES = [...PROVIDERS].flatMap(([name, { fate, baseUrl }]) =>
+  fate === 'supported' && baseUrl !== undefined ? [[name, baseUrl] as const] : [],
+)
 
 /** `in/out` in USD per million tokens, or null. */
 function rates(provider: string, model: string, call: Partial<PricedCall> = {}, baseUrl?: string): string | null {
@@ -81,6 +87,11 @@ describe('no price is borrowed by', () => {
     expect(rates('groq', 'llama-3.3-70b-versatile', {}, 'https://api.groq.com/openai/v1')).toBe('0.59/0.79')
     expect(rates('groq', 'llama-3.3-70b-versatile', {}, 'https://api.openai.com/v1')).toBeNull()
   })
+})
+
+test.each(HOMES)('prices of %s are for the address at which it is called', (provider, baseUrl) => {
+  const [model] = Object.keys((file as TableFile).providers[provider]!.models)
+  expect(table.of({ provider, model: model!, baseUrl })).toBeDefined()
 })
 
 describe('what decides on the price', () => {

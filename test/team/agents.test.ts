@@ -20,8 +20,8 @@ describe('an agent that is refused', () => {
     ['names a provider that is not there', 'model: opnai/gpt-4o', '3:12 error: there is no provider "opnai" (did you'],
     [
       'names a provider that is not supported',
-      'model: google/g',
-      '3:12 error: "google" is not supported by this version',
+      'model: azure/g',
+      '3:12 error: "azure" is not supported by this version',
     ],
     ['names a provider without a place', 'model: dmr/x', '3:12 error: "dmr" has no place on Lambda'],
     ['names a scripted model inline', 'model: scripted/x', '3:12 error: a scripted model needs its script'],
@@ -211,13 +211,13 @@ describe('leniently', () => {
     const text = `agents:
   root: { model: g, modle: x }
 models:
-  g: { provider: google, model: gemini }
-  unused: { provider: google, model: gemini }`
+  g: { provider: azure, model: gpt }
+  unused: { provider: azure, model: gpt }`
     expect(problemsOf(text, { lenient: true }).map((p) => p.slice(0, 40))).toEqual([
       '2:18 error: the model "g" is left out; t',
       '2:21 error: "modle" is not a key of agen',
-      '4:18 warning: "google" is not supported ',
-      '5:23 warning: "google" is not supported ',
+      '4:18 warning: "azure" is not supported b',
+      '5:23 warning: "azure" is not supported b',
     ])
   })
 })

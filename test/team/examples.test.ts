@@ -20,7 +20,10 @@ describe('the example', () => {
 
   test.each(files)('%s prices every kind of token of every model', (file) => {
     for (const model of Object.values(read(file).team!.models))
-      expect(priceOf(model, { at: 0, inputTokens: 1 })).toMatchObject({ input: expect.any(BigInt), cacheWrite: expect.any(BigInt) })
+      expect(priceOf(model, { at: 0, inputTokens: 1 })).toMatchObject({
+        input: expect.any(BigInt),
+        cacheWrite: expect.any(BigInt),
+      })
   })
 
   test.each(files)('%s scripts only calls of tools and agents that its agents have', (file) => {
@@ -74,7 +77,7 @@ test('a mistake in a script is shown with its line', () => {
 test('what docs/teams.md shows can be parsed', () => {
   const docs = readFileSync(new URL('../../docs/teams.md', import.meta.url), 'utf8')
   const shown = [...docs.matchAll(/```yaml\n([\s\S]*?)```/g)].map(([, text]) => text!)
-  expect(shown).toHaveLength(3)
+  expect(shown).toHaveLength(4)
   for (const text of shown) {
     const model = /^models:\n {2}(\w+):/m.exec(text)?.[1]
     const whole = text.includes('agents:') ? text : `agents: { root: { model: ${model} } }\n${text}`

@@ -1,6 +1,6 @@
 import { describe, expect, test } from 'vitest'
 import { PROVIDERS } from '../../src/team/providers.ts'
-import { modelOf, parse, problemsOf, withModel } from './team-text.ts'
+import { modelOf, parse, problemsOf, teamOf, withModel } from './team-text.ts'
 
 const COST = 'cost: { input: 1, output: 2, cache_read: 0.1, cache_write: 1.25 }'
 const openai = (more: string) => withModel(`provider: openai\nmodel: gpt-4o\n${COST}\n${more}`)
@@ -107,11 +107,7 @@ describe('a model that is refused', () => {
       `provider: mine\nmodel: x\n${COST}`,
       '5:15 error: there is no provider "mine"; name it',
     ],
-    [
-      'of bedrock',
-      `provider: amazon-bedrock\nmodel: x\n${COST}`,
-      '5:15 error: "amazon-bedrock" is not supported by this',
-    ],
+    ['of azure', `provider: azure\nmodel: x\n${COST}`, '5:15 error: "azure" is not supported by this'],
     ['of ollama', `provider: ollama\nmodel: x\n${COST}`, '5:15 error: "ollama" has no place on Lambda'],
     ['with a name of spaces', `provider: openai\nmodel: a b\n${COST}`, '6:12 error: "a b" cannot name a model'],
     [
@@ -128,6 +124,60 @@ describe('a model that is refused', () => {
       'anthropic with too few',
       `provider: anthropic\nmodel: c\n${COST}\nthinking_budget: 100`,
       '8:22 error: "models.m.thinking_',
+    ],
+    [
+      'bedrock with too few',
+      `provider: amazon-bedrock\nmodel: c\n${COST}\nthinking_budget: 100`,
+      '8:22 error: "models.m.thinking_',
+    ],
+    [
+      'google with a word of Claude',
+      `provider: google\nmodel: c\n${COST}\nthinking_budget: max`,
+      '8:22 error: "models.m.thinking_',
+    ],
+    [
+      'google by another API',
+      `provider: google\nmodel: c\n${COST}\nprovider_opts: {api_type: openai_responses}`,
+      '5:15 error: the provider "google" has one API',
+    ],
+    ...['role_arn', 'role_session_name', 'external_id', 'profile', 'endpoint_url'].map(
+      (key): [string, string, string] => [
+        `bedrock with ${key}`,
+        `provider: amazon-bedrock\nmodel: c\n${COST}\nprovider_opts: {${key}: x}`,
+        `8:21 error: "${key}" is not supported by this version: `,
+      ],
+    ),
+    ...['project', 'location', 'google_search', 'google_maps', 'code_execution'].map(
+      (key): [string, string, string] => [
+        `google with ${key}`,
+        `provider: google\nmodel: c\n${COST}\nprovider_opts: {${key}: x}`,
+        `8:21 error: "${key}" is not supported by this version: `,
+      ],
+    ),
+    [
+      'bedrock in a region that is none',
+      `provider: amazon-bedrock\nmodel: c\n${COST}\nprovider_opts: {region: x.evil.com}`,
+      '8:29 error: "models.m.provider_opts.region" must name a region, not "x.evil.com"',
+    ],
+    [
+      'bedrock elsewhere without a key',
+      `provider: amazon-bedrock\nmodel: c\n${COST}\nbase_url: https://llm.example.com`,
+      "8:15 error: credentials of AWS go to AWS's own hosts only; name the key of llm.example.com",
+    ],
+    [
+      'bedrock with credentials as its key',
+      `provider: amazon-bedrock\nmodel: c\n${COST}\ntoken_key: AWS_SECRET_ACCESS_KEY`,
+      '8:16 error: "models.m.token_key" must not be AWS_',
+    ],
+    [
+      'openai with the key of bedrock',
+      `provider: openai\nmodel: c\n${COST}\ntoken_key: AWS_BEARER_TOKEN_BEDROCK`,
+      '8:16 error: "models.m.token_key" must not be AWS_',
+    ],
+    [
+      'stream as a word',
+      `provider: mistral\nmodel: c\n${COST}\nprovider_opts: {stream: never}`,
+      '8:29 error: "models.m.provider_opts.stream" must be true or false',
     ],
     [
       'anthropic by another API',
@@ -251,6 +301,61 @@ ${COST}`)
       '4:3 warning: the key in MISTRAL_API_KEY will be sent to gateway.example.com',
     ])
     expect(problemsOf(openai('base_url: https://gateway.example.com/v1\ntoken_key: GATEWAY_KEY'))).toEqual([])
+  })
+})
+
+describe('a model of a provider with credentials of its own kind', () => {
+  test('of google names no key: the first one that is set is taken when it is called', () => {
+    const model = modelOf(`provider: google\nmodel: gemini-2.5-flash\n${COST}\nthinking_budget: -1`)
+    expect(model).toEqual({
+      provider: 'google',
+      api: 'google',
+      model: 'gemini-2.5-flash',
+      thinkingBudget: -1,
+      cost: { input: '1', output: '2', cacheRead: '0.1', cacheWrite: '1.25' },
+    })
+    const elsewhere = `provider: google\nmodel: x\n${COST}\nbase_url: https://llm.example.com`
+    expect(problemsOf(withModel(elsewhere))[0]).toContain('warning: no key is sent to llm.example.com')
+    const home = 'base_url: https://generativelanguage.googleapis.com/v1beta'
+    expect(problemsOf(withModel(`provider: google\nmodel: x\n${COST}\n${home}`))).toEqual([])
+    const named = `provider: mistral\nmodel: x\n${COST}\ntoken_key: GEMINI_API_KEY`
+    expect(problemsOf(withModel(named))).toEqual([
+      '4:3 warning: the key in GEMINI_API_KEY will be sent to api.mistral.ai',
+    ])
+  })
+
+  test('of bedrock keeps its options, and may name the key that it would use anyway', () => {
+    const opts = '{ region: eu-central-1, interleaved_thinking: false, disable_prompt_caching: true }'
+    const model = modelOf(
+      `provider: amazon-bedrock\nmodel: eu.anthropic.claude-x-v1:0\n${COST}\ntoken_key: AWS_BEARER_TOKEN_BEDROCK\nthinking_budget: adaptive\nprovider_opts: ${opts}`,
+    )
+    expect(model).toEqual({
+      provider: 'amazon-bedrock',
+      api: 'amazon_bedrock',
+      model: 'eu.anthropic.claude-x-v1:0',
+      thinkingBudget: 'adaptive',
+      options: { region: 'eu-central-1', interleaved_thinking: false, disable_prompt_caching: true },
+      cost: { input: '1', output: '2', cacheRead: '0.1', cacheWrite: '1.25' },
+    })
+    const own = 'base_url: https://bedrock-runtime.eu-central-1.amazonaws.com'
+    expect(problemsOf(withModel(`provider: amazon-bedrock\nmodel: x\n${COST}\n${own}`))).toEqual([])
+    const gateway = 'base_url: https://llm.example.com\ntoken_key: MY_KEY'
+    expect(problemsOf(withModel(`provider: amazon-bedrock\nmodel: x\n${COST}\n${gateway}`))).toEqual([])
+  })
+
+  test('leniently loses the options that are not done here', () => {
+    const text = withModel(
+      `provider: amazon-bedrock\nmodel: x\n${COST}\nprovider_opts: { profile: me, region: eu-west-1 }`,
+    )
+    expect(teamOf(text, { lenient: true }).models.m!.options).toEqual({ region: 'eu-west-1' })
+    expect(problemsOf(text, { lenient: true })[0]).toContain('it is left out')
+  })
+
+  test('of the file goes before them', () => {
+    const providers = 'providers: { google: { base_url: "https://llm.example.com/v1" } }'
+    const model = `models: { m: { provider: google, model: x, provider_opts: { project: mine } } }`
+    const { m } = teamOf(`${providers}\nagents: { root: { model: m } }\n${model}`).models
+    expect(m).toMatchObject({ api: 'openai_chatcompletions', options: { project: 'mine' } })
   })
 })
 
