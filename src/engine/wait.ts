@@ -36,6 +36,7 @@ export async function waitFor(d: Drive, w: WaitFor): Promise<'ready' | Step> {
     })
     if (suspended.written) {
       await startHeldBack(d, h, suspended.item)
+      if (w.wakeAt !== null) await bringDueForward(d, w.wakeAt)
       return 'asleep'
     }
     const g = await refresh(d)
@@ -61,5 +62,13 @@ async function startHeldBack(d: Drive, before: SessionHeader, after: SessionHead
 export async function waitForTime(d: Drive, until: number, rows: readonly BookRow[]): Promise<Step> {
   const wait = { on: 'time', wakeAt: until, rows, closed: false, now: now(d) } as const
   const suspended = await d.ctx.store.suspend(d.ref, d.attempt, wait)
-  return suspended.written ? 'asleep' : 'again'
+  if (!suspended.written) return 'again'
+  await bringDueForward(d, until)
+  return 'asleep'
+}
+
+/** The sweep looks at the run when the wait is over, and not only at its next turn. */
+async function bringDueForward(d: Drive, wakeAt: number): Promise<void> {
+  const run = await d.ctx.store.getRun(d.ref, { consistent: true })
+  if (run && run.dueAt !== null && run.dueAt > wakeAt) await d.ctx.store.pushDue(d.ref, run.dueAt, wakeAt)
 }
