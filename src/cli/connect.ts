@@ -4,6 +4,8 @@ import type { Arguments } from './command.ts'
 import { type Io, UsageError } from './io.ts'
 
 export interface Connection {
+  /** of the running API, as it was given; undefined: the app is in this process */
+  readonly url: string | undefined
   readonly client: Client
   /** the API and its workers live in this process: when it ends, nothing goes on */
   readonly embedded: boolean
@@ -32,7 +34,7 @@ export async function connect(io: Io, args: Arguments, options: ConnectOptions):
   if (url !== undefined && url !== '') {
     const token = io.env.SUBLEDGER_TOKEN
     const client = createClient((request) => fetch(request), { baseUrl: checkUrl(url), ...(token && { token }) })
-    return { client, embedded: false, close: async () => {} }
+    return { client, embedded: false, url, close: async () => {} }
   }
   const { startEmbedded } = await import('../local/embedded.ts')
   const teams = options.teamsDir ?? teamsDir(io, args)
@@ -46,6 +48,7 @@ export async function connect(io: Io, args: Arguments, options: ConnectOptions):
   return {
     client: createClient((request) => embedded.fetch(request), { baseUrl: 'http://localhost' }),
     embedded: true,
+    url: undefined,
     close: () => embedded.stop(),
   }
 }

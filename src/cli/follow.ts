@@ -44,7 +44,7 @@ export function progressLine(run: RunView): string {
 /** Waits for the end of a run and prints it: its tree, its answer, its total. */
 export async function followRun(
   io: Io,
-  { client, embedded }: Pick<Connection, 'client' | 'embedded'>,
+  { client, embedded, url }: Pick<Connection, 'client' | 'embedded' | 'url'>,
   runId: string,
   options: { watch: boolean; json: boolean },
 ): Promise<ExitCode> {
@@ -55,7 +55,7 @@ export async function followRun(
     io.err(
       embedded
         ? `Interrupted. Run ${runId} is kept and goes on with the next "subledger dev" on the same data.`
-        : `Detached. Run ${runId} goes on; "subledger get ${runId}" shows it.`,
+        : `Detached. Run ${runId} goes on; "subledger get ${runId} --url ${url}" shows it.`,
     )
     return EXIT.interrupted
   }
@@ -70,6 +70,7 @@ export function printRun(io: Io, run: RunView, sessions: readonly SessionView[])
   io.out('')
   for (const line of treeLines(run, sessions)) io.out(line)
   for (const line of remarks(run)) io.out(line)
+  if (!hasEnded(run)) io.out(`it goes on; figures as of ${run.asOf}`)
   if (run.output !== null) {
     io.out('')
     for (const line of printable(run.output).split('\n')) io.out(line)

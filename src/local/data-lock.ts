@@ -51,7 +51,7 @@ async function lock(dir: string, file: string): Promise<DataLock> {
 const inUse = (dir: string, owner: Owner | undefined): LocalError =>
   new LocalError(
     `The data under "${dir}" is in use by another process${owner ? ` (${owner.pid})` : ''}. ` +
-      'Talk to that one with --url, or use other data with --data.',
+      'Talk to that one with --url (npm start: --url http://127.0.0.1:4310), or use other data with --data.',
   )
 
 async function create(file: string, text: string): Promise<boolean> {
