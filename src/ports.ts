@@ -19,6 +19,7 @@ import type { Run, RunInput, RunRef, RunStatus, SessionRef, TaskInput } from './
 import type { Seen, SessionHeader, TerminalStatus } from './domain/session.ts'
 import type { TeamDefinition } from './domain/team.ts'
 import type {
+  End,
   ErrorInfo,
   Intent,
   LogSlots,
@@ -93,6 +94,14 @@ export interface Settlement {
   /** set when the subtree has unknown calls: what the parent remembers */
   readonly seen: Seen | null
 }
+
+/** What a slot says for the books, without its texts. */
+export type BookSlot = { readonly sessionId: string; readonly n: number } & (
+  | { readonly request: { readonly intent?: Intent; readonly end?: End } }
+  | { readonly response: ResponseSlot }
+  /** it cannot be read: what is wrong with it */
+  | { readonly fault: string }
+)
 
 /** What a claim asks for. */
 export interface Claim {
@@ -172,8 +181,12 @@ export interface Store extends UsageStore {
   ): Promise<Page<SessionHeader>>
   /** W3 */
   claim(ref: SessionRef, claim: Claim): Promise<Written<SessionHeader>>
-  /** W4 */
-  release(ref: SessionRef, attempt: number, now: number): Promise<Written<SessionHeader>>
+  /** W4; `continues`: it goes on in a new invocation by its own decision, and this is counted */
+  release(
+    ref: SessionRef,
+    attempt: number,
+    to: { continues: boolean; now: number },
+  ): Promise<Written<SessionHeader>>
   /** W4b */
   heartbeat(
     ref: SessionRef,
@@ -193,10 +206,13 @@ export interface Store extends UsageStore {
       now: number
     },
   ): Promise<Written<SessionHeader>>
-  /** W13 */
-  stop(ref: SessionRef, reason: StopReason, now: number): Promise<Written<SessionHeader>>
+  /** W13; `round`: only in this round of the run, so that a late cancel does not reach into the next */
+  stop(ref: SessionRef, to: { reason: StopReason; round: number; now: number }): Promise<Written<SessionHeader>>
   /** W13b: ends a session that nobody has ever claimed, whose log is therefore empty */
-  cancelUnclaimed(ref: SessionRef, reason: StopReason, now: number): Promise<Written<SessionHeader>>
+  cancelUnclaimed(
+    ref: SessionRef,
+    to: { reason: StopReason; round: number; now: number },
+  ): Promise<Written<SessionHeader>>
   /** W15 */
   finish(
     ref: SessionRef,
@@ -260,6 +276,8 @@ export interface Store extends UsageStore {
     ref: RunRef,
     options: { limit: number; after?: string },
   ): Promise<Page<ResponseSlot & { readonly sessionId: string }>>
+  /** requests and outcomes of all sessions of a run without their texts, in the order of their keys; consistent */
+  listBookSlots(ref: RunRef, options: { after?: string }): Promise<Page<BookSlot>>
   getResponse(ref: SessionRef, n: number): Promise<ResponseSlot | undefined>
   /** W5, W8 (`end` in a request slot). `driver` names body parts */
   putRequest(ref: SessionRef, slot: RequestSlot, driver: string): Promise<Put>

@@ -47,11 +47,15 @@ export const totalsOf = (r: ResponseSlot): Totals =>
     ? NO_TOTALS
     : { ...r.usage, calls: 1, cost: r.cost ?? 0n, unpricedCalls: r.cost === null ? 1 : 0 }
 
-export function readState(slots: LogSlots, header: Pick<SessionHeader, 'first'>): LogState {
+export function readState(
+  slots: LogSlots,
+  header: Pick<SessionHeader, 'first' | 'parentId' | 'round'>,
+): LogState {
   let state: LogState = {
     kind: 'start',
     n: -1,
-    round: 1,
+    // only the root's conversation goes on in later rounds; a child's whole log is of the round it was born in
+    round: header.parentId === null ? 1 : header.round,
     answers: 0,
     failures: 0,
     spent: ZERO,

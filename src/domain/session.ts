@@ -41,7 +41,7 @@ export interface SessionHeader {
   readonly agent: string | null
   readonly kind: SessionKind
   readonly depth: number
-  /** round of the conversation; only the root's ever grows */
+  /** the run's round in which it was born; the root's grows with the run's */
   readonly round: number
   /** how many changes of the run's limit the root has taken in */
   readonly limitSeq: number
@@ -62,6 +62,10 @@ export interface SessionHeader {
   readonly lease: number | null
   /** how often it went on in a new invocation */
   readonly continuations: number
+  /** of these, in earlier rounds */
+  readonly continuationsBefore: number
+  /** how often it lay down to wait */
+  readonly waits: number
   /** approvals and inputs it waits for */
   readonly asks: ReadonlySet<string>
   /** epoch ms at which a wait ends by itself */

@@ -32,10 +32,10 @@ export async function addInput(ctx: EngineContext, ref: RunRef, input: string): 
   if (!opened.written) {
     const seen = await ctx.store.getRun(ref, { consistent: true })
     if (seen?.inputRef !== inputRef) throw active(ref)
-    await reopenRoot(ctx, seen)
+    await tryReopenRoot(ctx, seen)
     return seen
   }
-  await reopenRoot(ctx, opened.item)
+  await tryReopenRoot(ctx, opened.item)
   return opened.item
 }
 
@@ -45,7 +45,16 @@ const active = (ref: RunRef) =>
     `Run ${ref.runId} has not ended yet: send the input when it has, or cancel it first.`,
   )
 
-/** The second half of opening a round; the sweep finishes it when its caller has died in between. */
+/** The second half of opening a round; the sweep finishes it when its caller has died in between, or could not do it. */
+async function tryReopenRoot(ctx: EngineContext, run: Run): Promise<void> {
+  try {
+    await reopenRoot(ctx, run)
+  } catch (fault) {
+    const { tenant, runId } = run
+    ctx.log.warn('a round waits for the sweep: its root could not be invoked', { tenant, runId, fault: String(fault) })
+  }
+}
+
 export async function reopenRoot(ctx: EngineContext, run: Run): Promise<void> {
   const ref = { tenant: run.tenant, runId: run.runId, sessionId: rootSessionId(run.runId) }
   await ctx.store.reopenRoot(ref, run.round - 1, ctx.clock.now())

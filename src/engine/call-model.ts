@@ -55,13 +55,26 @@ export async function callModel(d: Drive, state: LogState, intent: Intent): Prom
   return 'again'
 }
 
+const SECOND_TRY_MS = 300
+
+/** The item itself cannot be stored, now or later: it is too large, or holds what no item can. */
+const isRefusedItem = (fault: unknown): boolean =>
+  fault instanceof RangeError ||
+  (fault instanceof Error && /ValidationException/.test(`${fault.name} ${fault.message}`))
+
 /**
  * Spend is a fact before anything is done with it: where an outcome cannot be stored whole, it is stored without its
  * texts, as a failed call that cost what it cost.
  */
 async function bookOutcome(d: Drive, whole: ResponseSlot): Promise<{ put: Put; slot: ResponseSlot }> {
+  const putWhole = async () => ({ put: await d.ctx.store.putResponse(d.ref, whole, d.driver), slot: whole })
   try {
-    return { put: await d.ctx.store.putResponse(d.ref, whole, d.driver), slot: whole }
+    return await putWhole().catch(async (fault) => {
+      if (isRefusedItem(fault)) throw fault
+      // a passing fault must not cost an answer that is paid for
+      await d.ctx.clock.sleep(SECOND_TRY_MS)
+      return putWhole()
+    })
   } catch (fault) {
     d.ctx.log.warn('could not store an answer; its figures are stored alone', { ...d.ref, fault: String(fault) })
     const { message: _, results: __, next: ___, rawUsage: ____, ...figures } = whole

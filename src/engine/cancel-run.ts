@@ -1,10 +1,14 @@
 import { SubledgerError } from '../domain/errors.ts'
 import { rootSessionId } from '../domain/ids.ts'
 import type { Run, RunRef } from '../domain/run.ts'
-import { isTerminal } from '../domain/session.ts'
+import { isTerminal, type SessionHeader } from '../domain/session.ts'
 import type { EngineContext } from './context.ts'
 import { stopSession } from './end-session.ts'
 
+/** Headers read with one request. */
+const PAGE = 100
+/** How long a caller is kept waiting while sessions are stopped one after the other. */
+const IN_REQUEST_MS = 5_000
 /** Headers stopped at once. */
 const AT_ONCE = 10
 
@@ -13,27 +17,36 @@ export async function cancelRun(ctx: EngineContext, ref: RunRef): Promise<Run> {
   const cancelled = await ctx.store.cancelRun(ref, ctx.clock.now())
   const run = cancelled.written ? cancelled.item : await ctx.store.getRun(ref, { consistent: true })
   if (!run) throw new SubledgerError('unknown_run', `There is no run ${ref.runId}.`)
-  if (run.stop && run.status === 'running') await stopAll(ctx, ref)
+  if (run.stop && run.status === 'running') {
+    const done = await stopAll(ctx, run, ctx.clock.now() + IN_REQUEST_MS)
+    // the rest of a large tree is the sweep's, which then comes at its next turn
+    if (!done && run.dueAt !== null) await ctx.store.pushDue(ref, run.dueAt, ctx.clock.now())
+  }
   return (await ctx.store.getRun(ref, { consistent: true })) ?? run
 }
 
 /**
- * Stops every live session of a run, the root first so that nothing new is delegated from above. Repeated by the sweep
- * while the run's stop stands, because a session may be born while this passes.
+ * Stops every live session of a run's round, the root first so that nothing new is delegated from above. Repeated by the
+ * sweep while the run's stop stands, because a session may be born while this passes. A session of a later round is left
+ * alone: whoever is slow here may find the run in its next round.
+ * @param until epoch ms after which no further page of sessions is taken
+ * @returns whether all were looked at
  */
-export async function stopAll(ctx: EngineContext, ref: RunRef): Promise<void> {
-  const rootId = rootSessionId(ref.runId)
+export async function stopAll(ctx: EngineContext, run: Run, until = Number.POSITIVE_INFINITY): Promise<boolean> {
+  const ref = { tenant: run.tenant, runId: run.runId }
+  const rootId = rootSessionId(run.runId)
+  const mine = (h: SessionHeader) => !isTerminal(h) && h.round === run.round
+  const stop = (h: SessionHeader) => stopSession(ctx, { ...ref, sessionId: h.sessionId }, h, 'cancelled')
   const root = await ctx.store.getHeader({ ...ref, sessionId: rootId })
-  if (root && !isTerminal(root)) await stopSession(ctx, { ...ref, sessionId: rootId }, root, 'cancelled')
+  if (root && mine(root)) await stop(root)
   let after: string | undefined
   do {
-    const page = await ctx.store.listHeaders(ref, { consistent: true, ...(after !== undefined && { after }) })
-    const live = page.items.filter((h) => !isTerminal(h) && h.sessionId !== rootId)
-    for (let i = 0; i < live.length; i += AT_ONCE) {
-      await Promise.all(
-        live.slice(i, i + AT_ONCE).map((h) => stopSession(ctx, { ...ref, sessionId: h.sessionId }, h, 'cancelled')),
-      )
-    }
+    const options = { consistent: true, limit: PAGE, ...(after !== undefined && { after }) }
+    const page = await ctx.store.listHeaders(ref, options)
+    const live = page.items.filter((h) => mine(h) && h.sessionId !== rootId)
+    for (let i = 0; i < live.length; i += AT_ONCE) await Promise.all(live.slice(i, i + AT_ONCE).map(stop))
     after = page.next
+    if (after !== undefined && ctx.clock.now() > until) return false
   } while (after !== undefined)
+  return true
 }

@@ -106,6 +106,7 @@ async function putChildren(d: Drive, deleg: Delegation, kids: readonly Kid[]): P
       kind: kid.kind,
       // a group is no level of its own: its tasks are one below the root
       depth: kid.kind === 'group' ? d.header.depth : d.header.depth + 1,
+      round: d.header.round,
       via: kid.via,
       width,
       share: i < deleg.funded ? deleg.share : ZERO,

@@ -109,11 +109,12 @@ export async function stopSession(
   reason: NonNullable<SessionHeader['stop']>,
 ): Promise<void> {
   const at = ctx.clock.now()
+  const to = { reason, round: h.round, now: at }
   if (h.status === 'queued' && h.attempt === 0) {
-    const ended = await ctx.store.cancelUnclaimed(ref, reason, at)
+    const ended = await ctx.store.cancelUnclaimed(ref, to)
     if (ended.written) return settleUp(ctx, ref)
   }
-  const stopped = await ctx.store.stop(ref, reason, at)
+  const stopped = await ctx.store.stop(ref, to)
   const now = stopped.written ? stopped.item : await ctx.store.getHeader(ref)
   if (!now) return
   if (isTerminal(now)) return settleUp(ctx, ref)
@@ -133,6 +134,7 @@ function tombstone(d: Drive, parent: SessionHeader, ordinal: number): SessionHea
       agent: null,
       kind: parent.agent === null ? 'task' : 'background',
       depth: parent.depth + 1,
+      round: parent.round,
       via: { turn: parent.agent === null ? null : deleg.turn, index: 0 },
       width: 1,
       share: funded ? deleg.share : ZERO,

@@ -37,12 +37,11 @@ export async function loop(d: Drive): Promise<void> {
  * A leaf that has its last answer ends whatever its header says now: an answer that is in the log goes before a stop, and
  * it has no children that could have changed it.
  */
-const hasAnswered = (d: Drive): boolean =>
-  d.agent !== null &&
-  d.header.next === 0 &&
-  d.header.attempt === d.attempt &&
-  d.header.round === 1 &&
-  readState(d.slots, d.header).kind === 'final'
+function hasAnswered(d: Drive): boolean {
+  if (d.agent === null || d.header.next > 0 || d.header.attempt !== d.attempt) return false
+  const state = readState(d.slots, d.header)
+  return state.kind === 'final' && state.round === d.header.round
+}
 
 async function step(d: Drive): Promise<'again' | 'gone'> {
   await bookNeverCalled(d)
@@ -74,10 +73,13 @@ async function step(d: Drive): Promise<'again' | 'gone'> {
   let messages: readonly Message[] = []
   if (closed) {
     const opening = await newRound(d, state)
-    if (!opening) return 'again'
+    if (!opening) return 'gone' // another driver has ended this round and the run is in the next
     messages = opening
-  } else if (state.kind === 'start') messages = [await firstMessage(d)]
-  else if (state.kind === 'tools') {
+  } else if (state.kind === 'start') {
+    const opening = d.header.round > state.round ? await newRound(d, state) : []
+    if (!opening) return 'gone'
+    messages = [await firstMessage(d), ...opening]
+  } else if (state.kind === 'tools') {
     const results = await runTools(d, state.last!)
     if (typeof results === 'string') return outcome(results)
     messages = results
@@ -146,7 +148,9 @@ function overBound(d: Drive, state: LogState): End | undefined {
     const message = `${state.failures} model calls in a row brought no answer.`
     return { status: 'failed', reason: 'error', error: { code: 'no_answer', message } }
   }
-  if (d.header.attempt - state.lastAttempt > MAX_EXTRA_ATTEMPTS) {
+  // claims that ended in order, by a wait or a continuation, are no sign of a session that kills its drivers
+  const broken = d.header.attempt - 1 - d.header.continuations - d.header.waits
+  if (Math.min(broken, d.header.attempt - state.lastAttempt) > MAX_EXTRA_ATTEMPTS) {
     const message = `${MAX_EXTRA_ATTEMPTS} invocations in a row ended without getting any further.`
     return { status: 'failed', reason: 'max_attempts', error: { code: 'max_attempts', message } }
   }
@@ -160,15 +164,15 @@ function overBound(d: Drive, state: LogState): End | undefined {
 
 /** Releases the session and has it go on in an invocation of its own. */
 async function goOnElsewhere(d: Drive, state: LogState): Promise<'again' | 'gone'> {
-  if (d.header.continuations >= MAX_CONTINUATIONS) {
-    const message = `The session has gone on in ${MAX_CONTINUATIONS} new invocations, which is the most.`
+  if (d.header.continuations - d.header.continuationsBefore >= MAX_CONTINUATIONS) {
+    const message = `The session has gone on in ${MAX_CONTINUATIONS} new invocations in this round, which is the most.`
     return close(d, state, {
       status: 'failed',
       reason: 'max_continuations',
       error: { code: 'max_continuations', message },
     })
   }
-  const released = await d.ctx.store.release(d.ref, d.attempt, now(d))
+  const released = await d.ctx.store.release(d.ref, d.attempt, { continues: true, now: now(d) })
   // a refusal may be this write's own, when its first answer was lost
   if (released.written || (await refresh(d)).status === 'queued') await d.ctx.invoker.invoke(d.ref)
   return 'gone'

@@ -14,6 +14,8 @@ export interface NewSession {
   readonly agent: string | null
   readonly kind: SessionKind
   readonly depth: number
+  /** the run's round in which it is born */
+  readonly round: number
   readonly via: SessionHeader['via']
   readonly width: number
   readonly share: Amount
@@ -39,7 +41,7 @@ export function newHeader(run: Run, team: TeamDefinition, s: NewSession): Sessio
     agent: s.agent,
     kind: s.kind,
     depth: s.depth,
-    round: 1,
+    round: s.round,
     limitSeq: 0,
     via: s.via,
     status: 'queued',
@@ -50,6 +52,8 @@ export function newHeader(run: Run, team: TeamDefinition, s: NewSession): Sessio
     driver: null,
     lease: null,
     continuations: 0,
+    continuationsBefore: 0,
+    waits: 0,
     asks: new Set(),
     wakeAt: null,
     width: s.width,
@@ -92,6 +96,7 @@ export function rootHeader(run: Run, team: TeamDefinition, now: number): Session
     agent: run.agent,
     kind: 'root',
     depth: 0,
+    round: 1,
     via: { turn: null, index: 0 },
     width: run.maxConcurrency,
     share: run.limit,

@@ -87,7 +87,7 @@ async function claimAndDrive(ctx: EngineContext, ref: SessionRef, { deadlineAt }
 /** A driver that knows that it fails gives the session back, so that the event's next delivery need not wait for the lease. */
 async function letGo(d: Drive): Promise<void> {
   try {
-    await d.ctx.store.release(d.ref, d.attempt, d.ctx.clock.now())
+    await d.ctx.store.release(d.ref, d.attempt, { continues: false, now: d.ctx.clock.now() })
   } catch (fault) {
     d.ctx.log.warn('could not give a session back; its lease will run out', { ...d.ref, fault: String(fault) })
   }
@@ -103,6 +103,8 @@ async function firstIntent(
   driver: string,
 ): Promise<{ intent: Intent | null; task: UserMessage } | undefined> {
   if (seen.attempt > 0 || seen.stop) return undefined
+  // a root that was cancelled before it began opens its next round with both inputs, in a request of its own
+  if (seen.parentId === null && seen.round > 1) return undefined
   const text = await taskOf(ctx.store, run, seen)
   if (!text) throw new Error(`the task of session ${seen.sessionId} of run ${run.runId} is not in the table`)
   const task: UserMessage = { role: 'user', content: taskMessage(text) }

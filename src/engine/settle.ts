@@ -24,7 +24,8 @@ const LATE_ANSWERS_MS = 20 * 60_000
 /** What books take out of a budget: everything known, and everything unknown at its bound. */
 export function amountOf(books: Books): Amount {
   const [k, u] = [known(books), unknown(books)]
-  return { usd: k.cost + u.cost, tok: BigInt(k.inputTokens + k.outputTokens + u.inputTokens + u.outputTokens) }
+  const counts = [k.inputTokens, k.outputTokens, u.inputTokens, u.outputTokens]
+  return { usd: k.cost + u.cost, tok: counts.reduce((sum, count) => sum + BigInt(count), 0n) }
 }
 
 /**

@@ -78,8 +78,13 @@ export async function startRun(ctx: EngineContext, request: StartRun): Promise<R
   await ctx.store.putDefinition(ref, hash, team)
   await ctx.store.putInput(ref, 1, FIRST_INPUT_REF, input)
   const put = await ctx.store.createRun(run)
-  await ctx.store.putHeader(rootHeader(run, team, now))
-  await ctx.invoker.invoke({ ...ref, sessionId: rootSessionId(ref.runId) })
+  try {
+    await ctx.store.putHeader(rootHeader(run, team, now))
+    await ctx.invoker.invoke({ ...ref, sessionId: rootSessionId(ref.runId) })
+  } catch (fault) {
+    // the run is a fact by now: a caller who was told of a failure would start it twice. The sweep goes on with it
+    ctx.log.warn('a run waits for the sweep: its root could not be invoked', { ...ref, fault: String(fault) })
+  }
   if (put === 'written') return run
   return (await ctx.store.getRun(ref, { consistent: true })) ?? run
 }

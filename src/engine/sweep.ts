@@ -76,7 +76,7 @@ export async function sweepRun(ctx: EngineContext, ref: RunRef): Promise<SweepRe
   const run = await ctx.store.getRun(ref, { consistent: true })
   if (!run) return NOTHING
   // before the headers are read: what it ends needs no event any more
-  if (run.stop && run.status === 'running') await stopAll(ctx, ref)
+  if (run.stop && run.status === 'running') await stopAll(ctx, run)
   const headers = await allHeaders(ctx, ref)
   const root = headers.get(rootSessionId(ref.runId))
   let invoked = 0

@@ -10,9 +10,12 @@ import { foldHour, foldTime } from './fold-usage.ts'
 type Ctx = Pick<EngineContext, 'store' | 'teams' | 'ids'>
 
 /** The items of one round, as far as they have been put. */
-interface Chain {
+export interface Chain {
   readonly own: UsageItem
+  /** the last of them: the round's own, or a correction */
   readonly last: UsageItem
+  /** all of them in order, without a seal */
+  readonly items: readonly UsageItem[]
   /** a later round has taken over: nothing can follow any more */
   readonly sealed: boolean
 }
@@ -35,7 +38,7 @@ export async function reportUsage(ctx: Ctx, run: Run, root: SessionHeader): Prom
     const base = chain ? cumulative(chain.last) : await reportedBefore(ctx, run, root)
     const item: UsageItem = {
       ...place,
-      from: chain ? root.v : null,
+      from: chain ? chain.last.v : null,
       v: root.v,
       team: run.team,
       tags: run.tags,
@@ -46,7 +49,10 @@ export async function reportUsage(ctx: Ctx, run: Run, root: SessionHeader): Prom
     }
     if (chain && item.rows.length === 0) return spentIn(chain)
     const put = await ctx.store.putUsage(item, ctx.ids.nonce())
-    chain = put === 'written' ? { own: chain?.own ?? item, last: item, sealed: false } : await readChain(ctx, place)
+    chain =
+      put === 'written'
+        ? { own: chain?.own ?? item, last: item, items: [...(chain?.items ?? []), item], sealed: false }
+        : await readChain(ctx, place)
   }
 }
 
@@ -60,12 +66,12 @@ export async function readChain(
 ): Promise<Chain | undefined> {
   const own = await ctx.store.getUsage({ ...place, from: null })
   if (!own) return undefined
-  let last = own
+  const items = [own]
   for (;;) {
+    const last = items.at(-1)!
     const next = await ctx.store.getUsage({ ...place, from: last.v })
-    if (!next) return { own, last, sealed: false }
-    if (next.seal) return { own, last, sealed: true }
-    last = next
+    if (!next || next.seal) return { own, last, items, sealed: next !== undefined }
+    items.push(next)
   }
 }
 

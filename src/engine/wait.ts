@@ -62,7 +62,11 @@ async function startHeldBack(d: Drive, before: SessionHeader, after: SessionHead
 export async function waitForTime(d: Drive, until: number, rows: readonly BookRow[]): Promise<Step> {
   const wait = { on: 'time', wakeAt: until, rows, closed: false, now: now(d) } as const
   const suspended = await d.ctx.store.suspend(d.ref, d.attempt, wait)
-  if (!suspended.written) return 'again'
+  if (!suspended.written) {
+    // it may be this very write that stands there, when its first answer was lost
+    const g = await refresh(d)
+    return isTerminal(g) || g.attempt !== d.attempt || g.status === 'waiting' ? 'asleep' : 'again'
+  }
   await bringDueForward(d, until)
   return 'asleep'
 }

@@ -18,10 +18,9 @@ export async function watchCall(
 ): Promise<ModelResult> {
   const abort = new AbortController()
   const finished = new AbortController()
-  let watchFault: unknown
-  const watching = watch(d, rows, abort, finished.signal).catch((fault) => {
-    watchFault = fault
-  })
+  // apart from each other: a table that does not answer must not keep the deadline from being kept, nor the answer waiting
+  void keepDeadline(d, abort, finished.signal)
+  void watch(d, rows, abort, finished.signal)
   try {
     const result = await call(abort.signal)
     return abort.signal.reason === 'timeout' && result.failure?.class === 'aborted'
@@ -29,22 +28,33 @@ export async function watchCall(
       : result
   } finally {
     finished.abort()
-    await watching
-    if (watchFault) d.ctx.log.warn('could not look after a running call', { ...d.ref, fault: String(watchFault) })
   }
 }
 
+async function keepDeadline(d: Drive, abort: AbortController, finished: AbortSignal): Promise<void> {
+  await d.ctx.clock.sleep(Math.max(0, callDeadline(d) - now(d)), finished)
+  if (!finished.aborted) abort.abort('timeout')
+}
+
+/** Never throws: a look that fails is made again at its next turn. */
 async function watch(d: Drive, rows: readonly BookRow[], abort: AbortController, finished: AbortSignal): Promise<void> {
-  const { store, clock, settings } = d.ctx
-  const every = Math.min(LOOK_EVERY_MS, settings.leaseMs / 3)
-  for (;;) {
-    const left = callDeadline(d) - now(d)
-    if (left <= 0) return abort.abort('timeout')
-    await clock.sleep(Math.min(every, left), finished)
+  const every = Math.min(LOOK_EVERY_MS, d.ctx.settings.leaseMs / 3)
+  while (!finished.aborted && !abort.signal.aborted) {
+    await d.ctx.clock.sleep(every, finished)
     if (finished.aborted) return
-    const renewed = await renewLease(d, rows)
-    if (renewed === 'lost') return abort.abort('taken over')
-    const header = renewed ?? (await store.getHeader(d.ref, { consistent: false }))
-    if (header?.stop) return abort.abort('stopped')
+    try {
+      const reason = await look(d, rows)
+      if (reason && !finished.aborted) abort.abort(reason)
+    } catch (fault) {
+      d.ctx.log.warn('could not look after a running call', { ...d.ref, fault: String(fault) })
+    }
   }
+}
+
+/** Renews the lease where it is time, and says why the call should be broken off, if it should. */
+async function look(d: Drive, rows: readonly BookRow[]): Promise<string | undefined> {
+  const renewed = await renewLease(d, rows)
+  if (renewed === 'lost') return 'taken over'
+  const header = renewed ?? (await d.ctx.store.getHeader(d.ref, { consistent: false }))
+  return header?.stop ? 'stopped' : undefined
 }

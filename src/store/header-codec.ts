@@ -51,6 +51,8 @@ export const encodeHeader = (h: SessionHeader): Item => ({
     [A.driver]: h.driver,
     [A.lease]: h.lease,
     [A.continuations]: h.continuations,
+    [A.continuationsBefore]: h.continuationsBefore,
+    [A.waits]: h.waits,
     [A.asks]: set(h.asks),
     [A.wakeAt]: h.wakeAt,
     [A.width]: h.width,
@@ -113,6 +115,8 @@ export function decodeHeader(item: Item): SessionHeader {
     driver: r.textOrNull('driver'),
     lease: r.wholeOrNull('lease'),
     continuations: r.whole('continuations'),
+    continuationsBefore: r.whole('continuationsBefore'),
+    waits: r.whole('waits'),
     asks: r.texts('asks'),
     wakeAt: r.wholeOrNull('wakeAt'),
     width: r.whole('width'),
@@ -199,7 +203,7 @@ function decodeKids(item: Item, where: string): Books {
     const totals = { ...NO_TOTALS, cost: r.has(cost) ? r.big(cost) : 0n }
     for (const field of COUNTS) {
       const name = kidsName(outcome, field)
-      if (r.has(name)) totals[field] = r.whole(name)
+      if (r.has(name)) totals[field] = r.count(name)
     }
     if (!isNothing(totals)) books[outcome] = totals
   }

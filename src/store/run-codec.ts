@@ -3,7 +3,15 @@ import { BadItemError, ItemReader, present } from './item-reader.ts'
 import { dueShard, parseRunPartition, RUN_SK, runKey, runsPartition } from './keys.ts'
 import { A, ERROR, ITEM_VERSION, OUTCOME } from './table.ts'
 import type { Item } from './table-client.ts'
-import { decodeBooks, decodeError, encodeBooks, encodeError, STOP_REASONS } from './value-codecs.ts'
+import {
+  decodeBooks,
+  decodeError,
+  decodeTags,
+  encodeBooks,
+  encodeError,
+  encodeTags,
+  STOP_REASONS,
+} from './value-codecs.ts'
 
 const STATUSES: readonly RunStatus[] = ['running', 'waiting', 'completed', 'failed', 'cancelled']
 
@@ -34,7 +42,7 @@ export const encodeRun = (run: Run): Item => ({
     [A.sessions]: run.sessions,
     [A.v]: run.v,
     [A.reportedAt]: run.reportedAt,
-    [A.tags]: run.tags,
+    [A.tags]: encodeTags(run.tags),
     [A.createdAt]: run.createdAt,
     [A.updatedAt]: run.updatedAt,
     [A.cancelRequestedAt]: run.cancelRequestedAt,
@@ -68,7 +76,7 @@ export function decodeRun(item: Item): Run {
     sessions: r.whole('sessions'),
     v: r.whole('v'),
     reportedAt: r.wholeOrNull('reportedAt'),
-    tags: decodeTags(r.map('tags'), where),
+    tags: decodeTags(r.required('tags'), where),
     dueAt: r.wholeOrNull('dueAt'),
     createdAt: r.whole('createdAt'),
     updatedAt: r.whole('updatedAt'),
@@ -76,13 +84,4 @@ export function decodeRun(item: Item): Run {
     finishedAt: r.wholeOrNull('finishedAt'),
     expiresAt: r.wholeOrNull('expiresAt'),
   }
-}
-
-function decodeTags(map: Item, where: string): { [key: string]: string } {
-  return Object.fromEntries(
-    Object.entries(map).map(([key, value]) => {
-      if (typeof value !== 'string') throw new BadItemError(`${where}: tag ${JSON.stringify(key)} is not a string`)
-      return [key, value]
-    }),
-  )
 }

@@ -33,7 +33,7 @@ type RunReads = Pick<
 /** Sorts behind every key that begins with the prefix: `~` follows all letters and digits. */
 const END = '~'
 /** Attributes of an outcome without its body: a row of the books. */
-const ROW_OF_BOOKS = [
+export const ROW_OF_BOOKS = [
   '#pk',
   '#sk',
   '#outcome',

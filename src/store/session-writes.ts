@@ -1,7 +1,6 @@
 /** Writes by which a session is driven: claim, release, heartbeat, suspend, stop, finish, and a new round of the root. */
 import type { SessionRef } from '../domain/run.ts'
 import type { SessionHeader } from '../domain/session.ts'
-import type { StopReason } from '../domain/turn.ts'
 import type { Claim, Put, Store, Written } from '../ports.ts'
 import { decodeHeader, encodeHeader } from './header-codec.ts'
 import { sessionKey } from './keys.ts'
@@ -83,15 +82,19 @@ export function sessionWrites(table: TableClient): SessionWrites {
       ),
 
     /** W4 */
-    release: (ref, attempt, now): Promise<Written<SessionHeader>> =>
+    release: (ref, attempt, to): Promise<Written<SessionHeader>> =>
       update(
         ref,
         MINE,
         {
-          set: ['#status = :queued', '#continuations = #continuations + :one', '#updatedAt = :now'],
+          set: [
+            '#status = :queued',
+            '#updatedAt = :now',
+            ...(to.continues ? ['#continuations = #continuations + :one'] : []),
+          ],
           remove: ['#lease', '#driver'],
         },
-        { ':mine': attempt, ':now': now },
+        { ':mine': attempt, ':now': to.now },
       ),
 
     /** W4b */
@@ -126,6 +129,7 @@ export function sessionWrites(table: TableClient): SessionWrites {
         {
           set: [
             '#status = :waiting',
+            '#waits = #waits + :one',
             '#rows = :rows',
             '#updatedAt = :now',
             ...(on === 'all' ? ['#waitAll = :one'] : []),
@@ -148,12 +152,12 @@ export function sessionWrites(table: TableClient): SessionWrites {
     },
 
     /** W13. A waiting session has nothing left to wait for by it, not even an approval, so that it can be claimed. */
-    stop: (ref: SessionRef, reason: StopReason, now: number): Promise<Written<SessionHeader>> =>
+    stop: (ref, { reason, round, now }): Promise<Written<SessionHeader>> =>
       update(
         ref,
-        all('attribute_not_exists(#stop)', LIVE),
+        all('attribute_not_exists(#stop)', '#round = :round', LIVE),
         { set: ['#stop = :reason', '#updatedAt = :now'], remove: ['#waitingOn', '#waitAll', '#asks'] },
-        { ':reason': reason, ':now': now },
+        { ':reason': reason, ':round': round, ':now': now },
       ),
 
     /**
@@ -161,10 +165,10 @@ export function sessionWrites(table: TableClient): SessionWrites {
      * needs status queued, so nobody can start it afterwards. It saves an invocation for each session that is still
      * queued when a run is cancelled.
      */
-    cancelUnclaimed: (ref: SessionRef, reason: StopReason, now: number): Promise<Written<SessionHeader>> =>
+    cancelUnclaimed: (ref, { reason, round, now }): Promise<Written<SessionHeader>> =>
       update(
         ref,
-        all('#status = :queued', '#attempt = :zero'),
+        all('#status = :queued', '#attempt = :zero', '#round = :round'),
         {
           set: [
             '#status = :cancelled',
@@ -176,7 +180,7 @@ export function sessionWrites(table: TableClient): SessionWrites {
             '#updatedAt = :now',
           ],
         },
-        { ':zero': 0, ':reason': reason, ':rows': [], ':unknowns': {}, ':now': now },
+        { ':zero': 0, ':round': round, ':reason': reason, ':rows': [], ':unknowns': {}, ':now': now },
       ),
 
     /**
@@ -227,7 +231,13 @@ export function sessionWrites(table: TableClient): SessionWrites {
         ref,
         all('#round = :seen', ENDED),
         {
-          set: ['#status = :queued', '#round = :next', '#updatedAt = :now'],
+          set: [
+            '#status = :queued',
+            '#round = :next',
+            '#updatedAt = :now',
+            // the bound of continuations is one of a round
+            '#continuationsBefore = #continuations',
+          ],
           remove: ['#stop', '#stopReason', '#error', '#finishedAt', '#driver', '#lease'],
         },
         { ':seen': seenRound, ':next': seenRound + 1, ':now': now },

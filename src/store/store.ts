@@ -1,4 +1,5 @@
 import type { Store } from '../ports.ts'
+import { bookSlots } from './book-slots.ts'
 import { correctionWrites } from './correction-writes.ts'
 import { delegationWrites } from './delegation-writes.ts'
 import { logReads } from './log-reads.ts'
@@ -25,6 +26,7 @@ export const createStore = (table: TableClient): Store => ({
   ...correctionWrites(table),
   ...logWrites(table),
   ...logReads(table),
+  ...bookSlots(table),
   ...teamState(table),
   ...usageWrites(table),
   ...usageReads(table),

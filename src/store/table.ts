@@ -61,6 +61,10 @@ export const A = {
   driver: 'dr',
   lease: 'l',
   continuations: 'cn',
+  /** of these, in earlier rounds */
+  continuationsBefore: 'cb',
+  /** how often it lay down to wait */
+  waits: 'wt',
   asks: 'as',
   wakeAt: 'wk',
   width: 'w',

@@ -125,11 +125,14 @@ class Script {
     return this.pick<Step>([
       ['putHeader', (s) => s.putHeader(ref.sessionId === this.root.sessionId ? aHeader(ref) : aChild(1, ref))],
       ['claim', (s) => s.claim(ref, { seenAttempt: attempt, driver, now, lease: now + 20, first })],
-      ['release', (s) => s.release(ref, attempt, now)],
+      ['release', (s) => s.release(ref, attempt, { continues: true, now: now })],
       ['heartbeat', (s) => s.heartbeat(ref, attempt, { lease: now + 20, rows, now })],
       ['suspend', (s) => s.suspend(ref, attempt, { on, wakeAt, rows, closed, now })],
-      ...this.rarely(0.15, ['stop', (s) => s.stop(ref, 'cancelled', now)]),
-      ...this.rarely(0.5, ['cancelUnclaimed', (s) => s.cancelUnclaimed(ref, 'parent_ended', now)]),
+      ...this.rarely(0.15, ['stop', (s) => s.stop(ref, { reason: 'cancelled', round: 1, now: now })]),
+      ...this.rarely(0.5, [
+        'cancelUnclaimed',
+        (s) => s.cancelUnclaimed(ref, { reason: 'parent_ended', round: 1, now: now }),
+      ]),
       ...this.rarely(0.6, [
         'finish',
         (s) =>

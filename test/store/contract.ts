@@ -10,6 +10,7 @@ import { listsContract } from './contract/lists.ts'
 import { logContract } from './contract/log.ts'
 import { runContract } from './contract/run.ts'
 import { sessionContract } from './contract/session.ts'
+import { usageContract } from './contract/usage.ts'
 
 export function storeContract(open: () => Promise<TestTable>): void {
   describe('runs', () => runContract(open))
@@ -18,4 +19,5 @@ export function storeContract(open: () => Promise<TestTable>): void {
   describe('delegation, money and corrections', () => delegationContract(open))
   describe('the log', () => logContract(open))
   describe('lists', () => listsContract(open))
+  describe('usage of a day', () => usageContract(open))
 }

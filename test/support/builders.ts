@@ -116,6 +116,8 @@ export function aHeader(of: Partial<SessionHeader> = {}): SessionHeader {
     driver: null,
     lease: null,
     continuations: 0,
+    continuationsBefore: 0,
+    waits: 0,
     asks: new Set(),
     wakeAt: null,
     width: 50,

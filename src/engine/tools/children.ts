@@ -2,6 +2,7 @@ import { childSessionId } from '../../domain/ids.ts'
 import { isTerminal, type SessionHeader } from '../../domain/session.ts'
 import type { Drive } from '../drive.ts'
 import { type ToolOutcome, taskIdOf } from './plan.ts'
+import { cutText } from './result-size.ts'
 
 /** What a parent's model is told of a child. */
 export interface ChildReport {
@@ -42,9 +43,9 @@ async function outputOf(d: Drive, h: SessionHeader): Promise<string | undefined>
 }
 
 /** A transferred task's result: the child's last answer, or what became of it. */
-export async function transferOutcome(d: Drive, ordinal: number): Promise<ToolOutcome> {
+export async function transferOutcome(d: Drive, ordinal: number, maxBytes: number): Promise<ToolOutcome> {
   const r = await reportOf(d, ordinal)
-  if (r.status === 'completed') return { content: r.output ?? '' }
+  if (r.status === 'completed') return { content: cutText(r.output ?? '', maxBytes) }
   return { content: `The agent ${r.agent ?? ''} did not complete the task: ${r.error ?? r.status}`, isError: true }
 }
 

@@ -1,4 +1,4 @@
-import { MAX_DEPTH } from '../../domain/limits.ts'
+import { MAX_DEPTH, MAX_TOOL_CALLS } from '../../domain/limits.ts'
 import type { SessionHeader } from '../../domain/session.ts'
 import type { AgentDefinition, TeamDefinition } from '../../domain/team.ts'
 import type { ToolCall } from '../../domain/turn.ts'
@@ -26,7 +26,20 @@ export const taskIdOf = (ordinal: number): string => `task-${ordinal}`
 
 const refuse = (content: string): Planned => ({ kind: 'instant', outcome: { content, isError: true } })
 
-export function planTool(
+/** What the tool calls of one answer come to. Those beyond the bound have no effect: each is told why. */
+export const planTools = (
+  team: TeamDefinition,
+  agent: AgentDefinition,
+  header: Pick<SessionHeader, 'depth'>,
+  calls: readonly ToolCall[],
+): Planned[] =>
+  calls.map((call, i) =>
+    i < MAX_TOOL_CALLS
+      ? planTool(team, agent, header, call)
+      : refuse(`Not run: of one answer at most ${MAX_TOOL_CALLS} tool calls are run. Call it again in a later one.`),
+  )
+
+function planTool(
   team: TeamDefinition,
   agent: AgentDefinition,
   header: Pick<SessionHeader, 'depth'>,

@@ -8,10 +8,11 @@ import { type Drive, now, refresh, type Step } from '../drive.ts'
 import { stopSession } from '../end-session.ts'
 import { waitFor } from '../wait.ts'
 import { backgroundOrdinals, childRef, reportOf, transferOutcome } from './children.ts'
-import { type Planned, planTool, type ToolOutcome, taskIdOf } from './plan.ts'
+import { type Planned, planTools, type ToolOutcome, taskIdOf } from './plan.ts'
+import { bytesPerResult, reportsText, reportText, statesText } from './result-size.ts'
 
 const plan = (d: Drive, answer: ResponseSlot): Planned[] =>
-  answer.message!.toolCalls.map((call) => planTool(d.team, d.agent!, d.header, call))
+  planTools(d.team, d.agent!, d.header, answer.message!.toolCalls)
 
 const toMessages = (answer: ResponseSlot, outcomes: readonly ToolOutcome[]): ToolMessage[] =>
   answer.message!.toolCalls.map((call, i) => ({
@@ -72,11 +73,12 @@ export async function runTools(d: Drive, answer: ResponseSlot): Promise<ToolMess
   )
   if (asleep !== 'ready') return asleep
 
-  for (const t of transfers) outcomes[t.index] = await transferOutcome(d, t.ordinal)
+  const maxBytes = bytesPerResult(planned)
+  for (const t of transfers) outcomes[t.index] = await transferOutcome(d, t.ordinal, maxBytes)
   for (const [i, p] of planned.entries()) {
-    if (p.kind === 'view') outcomes[i] = await viewTask(d, p.ordinal)
-    if (p.kind === 'list') outcomes[i] = await listTasks(d)
-    if (p.kind === 'wait') outcomes[i] = await waited(d, p, answer)
+    if (p.kind === 'view') outcomes[i] = await viewTask(d, p.ordinal, maxBytes)
+    if (p.kind === 'list') outcomes[i] = await listTasks(d, maxBytes)
+    if (p.kind === 'wait') outcomes[i] = await waited(d, p, answer, maxBytes)
   }
   return toMessages(
     answer,
@@ -160,24 +162,28 @@ function polled(
   return { ordinals: Number.isFinite(first) ? [first] : [], timeoutMs: POLL_MS }
 }
 
-async function viewTask(d: Drive, ordinal: number): Promise<ToolOutcome> {
+async function viewTask(d: Drive, ordinal: number, maxBytes: number): Promise<ToolOutcome> {
   const known = await backgroundOrdinals(d, [ordinal])
   if (!known.has(ordinal)) return { content: `There is no background task ${taskIdOf(ordinal)}.`, isError: true }
-  return { content: JSON.stringify(await reportOf(d, ordinal, known.get(ordinal))) }
+  return { content: reportText(await reportOf(d, ordinal, known.get(ordinal)), maxBytes) }
 }
 
-async function listTasks(d: Drive): Promise<ToolOutcome> {
+async function listTasks(d: Drive, maxBytes: number): Promise<ToolOutcome> {
   const tasks = await backgroundOrdinals(
     d,
     Array.from({ length: d.header.next }, (_, o) => o),
   )
-  return {
-    content: JSON.stringify([...tasks].map(([o, h]) => ({ task_id: taskIdOf(o), agent: h.agent, status: h.status }))),
-  }
+  const states = [...tasks].map(([o, h]) => ({ task_id: taskIdOf(o), agent: h.agent, status: h.status }))
+  return { content: statesText(states, maxBytes) }
 }
 
 /** The reports of the tasks waited for; of all of them where no ids were given. */
-async function waited(d: Drive, p: Planned & { kind: 'wait' }, answer: ResponseSlot): Promise<ToolOutcome> {
+async function waited(
+  d: Drive,
+  p: Planned & { kind: 'wait' },
+  answer: ResponseSlot,
+  maxBytes: number,
+): Promise<ToolOutcome> {
   const among = p.ordinals === 'all' ? Array.from({ length: d.header.next }, (_, o) => o) : p.ordinals
   const tasks = await backgroundOrdinals(d, among)
   const missing = p.ordinals === 'all' ? [] : p.ordinals.filter((o) => !tasks.has(o))
@@ -187,5 +193,5 @@ async function waited(d: Drive, p: Planned & { kind: 'wait' }, answer: ResponseS
   const late =
     now(d) >= answer.startedAt + answer.durationMs + p.timeoutMs &&
     [...tasks.keys()].some((o) => d.header.pending.has(o))
-  return { content: JSON.stringify(late ? { timed_out: true, tasks: reports } : { tasks: reports }) }
+  return { content: reportsText(reports, late ? { timed_out: true } : {}, maxBytes) }
 }

@@ -93,7 +93,7 @@ export function claimContract(open: () => Promise<TestTable>): void {
       await at.store.putHeader(aHeader(ref))
       const [claimed, cancelled] = await Promise.all([
         at.store.claim(ref, write),
-        at.store.cancelUnclaimed(ref, 'cancelled', NOW),
+        at.store.cancelUnclaimed(ref, { reason: 'cancelled', round: 1, now: NOW }),
       ])
       expect([claimed.written, cancelled.written].filter(Boolean)).toHaveLength(1)
     }
@@ -109,7 +109,7 @@ export function claimContract(open: () => Promise<TestTable>): void {
       expect((await at.store.claim(ref, next(LATER))).written).toBe(false)
     }
     expect((await at.store.claim(timed, next(LATER + 1))).written).toBe(true)
-    await at.store.stop(stopped, 'cancelled', NOW)
+    await at.store.stop(stopped, { reason: 'cancelled', round: 1, now: NOW })
     expect((await at.store.claim(stopped, next(NOW))).written).toBe(true)
   })
 }

@@ -11,7 +11,7 @@ const DRIVING: HeaderCase[] = [
   {
     name: 'W4 release',
     from: { continuations: 2 },
-    write: (store, ref) => store.release(ref, 1, NOW),
+    write: (store, ref) => store.release(ref, 1, { continues: true, now: NOW }),
     becomes: { status: 'queued', continuations: 3, ...nobody, updatedAt: NOW },
     refused: { 'somebody has claimed it since': { attempt: 2 }, 'it is queued': { status: 'queued' }, ...terminal },
   },
@@ -85,21 +85,21 @@ const DRIVING: HeaderCase[] = [
       asks: new Set(['a1']),
       wakeAt: LATER,
     },
-    write: (store, ref) => store.stop(ref, 'cancelled', NOW),
+    write: (store, ref) => store.stop(ref, { reason: 'cancelled', round: 1, now: NOW }),
     becomes: { stop: 'cancelled', waitingOn: new Set(), waitAll: false, asks: new Set(), updatedAt: NOW },
     refused: { 'it was asked before': { stop: 'parent_ended' }, ...terminal },
   },
   {
     name: 'W13 stop a session that runs',
     from: {},
-    write: (store, ref) => store.stop(ref, 'parent_ended', NOW),
+    write: (store, ref) => store.stop(ref, { reason: 'parent_ended', round: 1, now: NOW }),
     becomes: { stop: 'parent_ended', updatedAt: NOW },
     refused: { 'it was asked before': { stop: 'parent_ended' }, ...terminal },
   },
   {
     name: 'W13b cancel a session that nobody ever claimed',
     from: queued,
-    write: (store, ref) => store.cancelUnclaimed(ref, 'cancelled', NOW),
+    write: (store, ref) => store.cancelUnclaimed(ref, { reason: 'cancelled', round: 1, now: NOW }),
     becomes: {
       status: 'cancelled',
       stop: 'cancelled',
