@@ -12,7 +12,7 @@
 import { type ChildProcess, fork } from 'node:child_process'
 import { fileURLToPath } from 'node:url'
 import { parseArgs } from 'node:util'
-import { MUTANTS, type Mutant, mutated } from '../test/simulator/mutants.ts'
+import { checkMutants, MUTANTS, type Mutant, mutated } from '../test/simulator/mutants.ts'
 import { duel, grid } from '../test/simulator/plans.ts'
 import { addTally, describeTally, emptyTally, type Tally, tallyOutcome } from '../test/simulator/report.ts'
 import { runSeed } from '../test/simulator/run-seed.ts'
@@ -141,6 +141,7 @@ async function huntMutant(mutant: Mutant): Promise<Found | null> {
 async function runMutants(): Promise<boolean> {
   const wanted = process.argv.slice(2).filter((a) => !a.startsWith('--'))
   const left = MUTANTS.filter((m) => wanted.length === 0 || wanted.some((w) => m.name.includes(w)))
+  checkMutants(left, fileURLToPath(new URL('..', import.meta.url)))
   const missed: string[] = []
   await Promise.all(
     Array.from({ length: PROCESSES }, async () => {

@@ -7,6 +7,7 @@ import type { Config } from './config.ts'
 import type { EngineContext } from './engine/context.ts'
 import { createLambdaInvoker } from './invoke/lambda-invoker.ts'
 import { createJsonLogger, type JsonLogger } from './logger.ts'
+import { createEmbeddedMetrics } from './metrics.ts'
 import type { Model, Prices, Teams } from './ports.ts'
 import { dynamoClient, dynamoTable } from './store/dynamo-table.ts'
 import { createStore } from './store/store.ts'
@@ -28,6 +29,7 @@ export function compose(config: Config): LambdaContext {
     clock: systemClock,
     ids: systemIds,
     log: createJsonLogger(),
+    ...(config.metrics && { metrics: createEmbeddedMetrics() }),
     settings: { leaseMs: config.leaseMs, eventAgeMs: config.eventAgeMs },
   }
 }

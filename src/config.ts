@@ -18,6 +18,8 @@ export interface Config {
   readonly billFile: string | undefined
   /** run by serverless-offline on somebody's own machine, and not on Lambda */
   readonly offline: boolean
+  /** `SUBLEDGER_METRICS`, `on` or `off`: whether figures of finished rounds are logged for CloudWatch; on Lambda they are */
+  readonly metrics: boolean
 }
 
 type Env = { readonly [name: string]: string | undefined }
@@ -38,7 +40,15 @@ export function readConfig(env: Env): Config {
     billFile: env.SUBLEDGER_SCRIPTED_BILL || undefined,
     // Lambda sets AWS_LAMBDA_RUNTIME_API itself and lets nobody unset it, so a deployed function cannot be made offline
     offline: env.IS_OFFLINE === 'true' && !env.AWS_LAMBDA_RUNTIME_API,
+    metrics: onOrOff(env, 'SUBLEDGER_METRICS', Boolean(env.AWS_LAMBDA_RUNTIME_API)),
   }
+}
+
+function onOrOff(env: Env, name: string, fallback: boolean): boolean {
+  const text = env[name]
+  if (text === undefined || text === '') return fallback
+  if (text !== 'on' && text !== 'off') throw new Error(`${name} is "${text}": it must be on or off`)
+  return text === 'on'
 }
 
 export function seconds(env: Env, name: string, fallback: number): number {

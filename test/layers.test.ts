@@ -18,7 +18,7 @@ const MAY: { readonly [layer: string]: readonly string[] } = {
   http: ['domain', 'ports', 'engine'],
 }
 /** Those that choose and wire: they may import every layer above, and each other. */
-const TOP = ['compose', 'config', 'local', 'cli', 'logger', 'system', 'handlers']
+const TOP = ['compose', 'config', 'local', 'cli', 'logger', 'metrics', 'system', 'handlers']
 const EMULATOR = 'dynalite'
 
 interface Source {

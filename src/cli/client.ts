@@ -2,6 +2,8 @@
 export interface Client {
   get<T>(path: string): Promise<T>
   post<T>(path: string, body?: unknown): Promise<T>
+  /** an answer that is no JSON, as it stands */
+  text(path: string, accept: string): Promise<string>
   /** all pages of a list: `all('/v1/runs', 'runs')` */
   all<T>(path: string, key: string): Promise<T[]>
 }
@@ -26,23 +28,31 @@ export type Fetch = (request: Request) => Response | Promise<Response>
 export function createClient(fetch: Fetch, options: { baseUrl: string; token?: string }): Client {
   const { baseUrl, token } = options
 
-  async function send<T>(method: string, path: string, body?: unknown): Promise<T> {
+  async function ask(
+    method: string,
+    path: string,
+    accept: string,
+    body?: unknown,
+  ): Promise<{ response: Response; text: string }> {
     const request = new Request(new URL(path, baseUrl), {
       method,
       headers: {
-        accept: 'application/json',
+        accept,
         ...(body !== undefined && { 'content-type': 'application/json' }),
         ...(token !== undefined && { authorization: `Bearer ${token}` }),
       },
       ...(body !== undefined && { body: JSON.stringify(body) }),
     })
-    let response: Response
     try {
-      response = await fetch(request)
+      const response = await fetch(request)
+      return { response, text: await response.text() }
     } catch (e) {
       throw new ApiError(0, `${baseUrl} does not answer (${reason(e)}). Is it running? "subledger dev" starts it.`)
     }
-    const text = await response.text()
+  }
+
+  async function send<T>(method: string, path: string, body?: unknown): Promise<T> {
+    const { response, text } = await ask(method, path, 'application/json', body)
     const value = parse(text)
     if (response.ok && value !== undefined) return value as T
     throw refusal(response.status, value)
@@ -51,6 +61,11 @@ export function createClient(fetch: Fetch, options: { baseUrl: string; token?: s
   return {
     get: (path) => send('GET', path),
     post: (path, body) => send('POST', path, body),
+    async text(path, accept) {
+      const { response, text } = await ask('GET', path, accept)
+      if (response.ok) return text
+      throw refusal(response.status, parse(text))
+    },
     async all(path, key) {
       const items: never[] = []
       let cursor: string | null = null

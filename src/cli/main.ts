@@ -17,13 +17,14 @@ const COMMANDS: { readonly [name: string]: () => Promise<Command> } = {
   sessions: async () => (await import('./commands/read.ts')).sessions,
   messages: async () => (await import('./commands/read.ts')).messages,
   calls: async () => (await import('./commands/read.ts')).calls,
-  usage: async () => (await import('./commands/read.ts')).usage,
+  usage: async () => (await import('./commands/usage.ts')).usage,
+  audit: async () => (await import('./commands/audit.ts')).audit,
   teams: async () => (await import('./commands/read.ts')).teams,
   validate: async () => (await import('./commands/validate.ts')).validate,
 }
 
 /** Commands that are not there yet: they say so. */
-const NOT_THERE = ['retry', 'budget', 'approve', 'delete', 'watch', 'audit', 'estimate', 'export', 'replay', 'init']
+const NOT_THERE = ['retry', 'budget', 'approve', 'delete', 'watch', 'estimate', 'export', 'replay', 'init']
 
 export async function main(io: Io, argv: readonly string[]): Promise<ExitCode> {
   const [name, ...rest] = argv
@@ -96,6 +97,12 @@ function processIo(): Io {
     if (performance.now() - first > IMPATIENT_MS) process.exit(EXIT.interrupted)
   }
   process.on('SIGINT', onSignal).on('SIGTERM', onSignal)
+  // what nobody could catch, such as a damaged data folder in the emulator: one sentence, and no stack
+  process.on('uncaughtException', (e) => {
+    process.stderr.write(`Something went wrong that should not have: ${e.message}\n`)
+    process.stderr.write('If it comes again, the data folder may be damaged: try another one with --data DIR.\n')
+    process.exit(EXIT.failed)
+  })
   // a reader that has seen enough (`| head`) is no failure
   process.stdout.on('error', (e: NodeJS.ErrnoException) => process.exit(e.code === 'EPIPE' ? EXIT.ok : EXIT.failed))
   return {

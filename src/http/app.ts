@@ -2,12 +2,14 @@ import { Hono } from 'hono'
 import { SubledgerError } from '../domain/errors.ts'
 import { TENANT } from '../domain/ids.ts'
 import type { ApiContext, Handler, Route } from './api.ts'
+import { auditRoutes } from './audit.ts'
 import { bookRoutes } from './calls.ts'
 import { notThereRoutes } from './not-there.ts'
 import { problemResponse } from './problem.ts'
 import { runRoutes } from './runs.ts'
 import { sessionRoutes } from './sessions.ts'
 import { teamRoutes } from './teams.ts'
+import { usageReportRoutes } from './usage-report.ts'
 
 export type { ApiContext } from './api.ts'
 
@@ -56,7 +58,15 @@ export function createApp(ctx: ApiContext, options: AppOptions): Hono {
     if (!TENANT.test(tenant)) throw new Error('the tenant of the request is not a valid tenant name')
     return tenant
   }
-  const routes = [...runRoutes(ctx), ...sessionRoutes(ctx), ...bookRoutes(ctx), ...teamRoutes(ctx), ...notThereRoutes]
+  const routes = [
+    ...runRoutes(ctx),
+    ...sessionRoutes(ctx),
+    ...bookRoutes(ctx),
+    ...auditRoutes(ctx),
+    ...usageReportRoutes(ctx),
+    ...teamRoutes(ctx),
+    ...notThereRoutes,
+  ]
   for (const [path, methods] of byPath(routes)) {
     for (const [method, handler] of methods) {
       app.on(method, path, async (c) => handler(c, await withTenant(c.req.raw, c.env)))

@@ -1,6 +1,8 @@
 import { SubledgerError } from '../domain/errors.ts'
+import { PAGE_BYTES } from '../domain/limits.ts'
 import type { SessionRef } from '../domain/run.ts'
 import type { Page, Store } from '../ports.ts'
+import { bytesOf } from './paging.ts'
 import { type MessageView, type Opening, openingMessages, turnMessages } from './views/message.ts'
 
 /** Calls read at once. At least two, so that every read brings a whole turn and the request after it. */
@@ -18,16 +20,18 @@ interface Place {
 }
 
 /**
- * One page of a session's messages.
+ * One page of a session's messages. It ends after `limit` messages, or `maxBytes` of them; there is one on it at least.
  * @param opening read only for the first page; told whether a request slot holds the task
  */
 export async function readTranscript(
   store: Pick<Store, 'listSlots'>,
   ref: SessionRef,
-  options: { limit: number; after: string | undefined },
+  options: { limit: number; after: string | undefined; maxBytes?: number },
   opening: (holdsTask: boolean) => Promise<Opening>,
 ): Promise<Page<MessageView>> {
   const items: MessageView[] = []
+  const maxBytes = options.maxBytes ?? PAGE_BYTES
+  let bytes = 0
   let { n, skip, answered } = parsePlace(options.after)
   for (;;) {
     const from = answered < 0 ? n : Math.max(answered, n - MOST_BEFORE)
@@ -40,8 +44,12 @@ export async function readTranscript(
       const opened = n === 0 ? openingMessages(await opening(holdsTask)) : []
       const messages = [...opened, ...turn.messages]
       for (; skip < messages.length; skip++) {
-        if (items.length === options.limit) return { items, next: placeText({ n, skip, answered }) }
-        items.push(messages[skip]!)
+        const message = messages[skip]!
+        const more = bytesOf(message)
+        const full = items.length === options.limit || (items.length > 0 && bytes + more > maxBytes)
+        if (full) return { items, next: placeText({ n, skip, answered }) }
+        items.push(message)
+        bytes += more
       }
       skip = 0
       answered = turn.answered

@@ -1,6 +1,6 @@
 import type { LanguageModelV4Content, LanguageModelV4GenerateResult, LanguageModelV4StreamPart } from '@ai-sdk/provider'
 import { byteLength } from '../domain/text.ts'
-import type { AssistantMessage, FinishReason, TextMark, ToolCall } from '../domain/turn.ts'
+import type { AssistantMessage, FinishReason, Message, TextMark, ToolCall } from '../domain/turn.ts'
 import { type Heard, isObject, type Json } from './heard.ts'
 
 /** What came through the provider's package. */
@@ -166,6 +166,43 @@ export function withExactCalls(message: AssistantMessage, calls: readonly string
   if (calls.length === 0 || calls.length !== message.toolCalls.length) return message
   return { ...message, toolCalls: message.toolCalls.map((c, i) => ({ ...c, arguments: calls[i]! })) }
 }
+
+/** What every API takes as the id of a call. */
+const ID = /^[a-zA-Z0-9_-]{1,64}$/
+
+/**
+ * The message with calls that can be told apart: an id that is missing, that no API would take back, or that an earlier
+ * call of the conversation has (Claude wants them unique throughout) gives way to one that follows from the place.
+ * @param said ids that the provider gave, where the package makes up others at random
+ */
+export function withOwnIds(
+  message: AssistantMessage,
+  before: readonly Message[],
+  said: ReadonlySet<string> | undefined,
+): AssistantMessage {
+  const answers = before.filter((m) => m.role === 'assistant')
+  const taken = new Set(answers.flatMap((m) => m.toolCalls.map((c) => c.id)))
+  const wanted = new Set(message.toolCalls.map((c) => c.id))
+  let changed = false
+  const toolCalls = message.toolCalls.map((call, i) => {
+    let { id } = call
+    if (!ID.test(id) || taken.has(id) || said?.has(id) === false) {
+      const base = `call_${answers.length}_${i}`
+      id = base
+      for (let n = 2; taken.has(id) || wanted.has(id); n++) id = `${base}_${n}`
+      changed = true
+    }
+    taken.add(id)
+    return id === call.id ? call : { ...call, id }
+  })
+  return changed ? { ...message, toolCalls } : message
+}
+
+/** Whether the word for the end promises more than a text: calls, or a rest that another request would bring. */
+export const promisesMore = (finish: string): boolean => finish === 'pause_turn' || FINISH.get(finish) === 'tool_calls'
+
+/** Whether the answer was cut where its cap was reached, which may be in the middle of a call. */
+export const isCapped = (finish: string): boolean => FINISH.get(finish) === 'length'
 
 /** The provider's word for the end as ours; tools that were called are what counts, whatever the word. */
 export function finishReason(heard: Heard, toolCalls: number): FinishReason {

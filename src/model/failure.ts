@@ -63,6 +63,10 @@ export function classify(error: unknown, heard: Heard, now: number, secrets: rea
   }
   if (heard.finish === 'error') return failed('server', 'The provider ended the answer with an error.', false)
   if (error !== undefined) return failed('incomplete', `The answer could not be read: ${textOf(error)}`, false)
+  if (heard.finish !== undefined) {
+    const lacks = 'but lacks what was said or promised: a tool call, or any text'
+    return failed('incomplete', `The answer ended (${heard.finish}), ${lacks}.`, false)
+  }
   return failed('incomplete', 'The answer ended without the mark that ends it.', false)
 }
 

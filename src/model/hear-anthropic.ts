@@ -1,4 +1,15 @@
-import { addUsage, type Heard, hearError, isObject, type Json, name, objects, received, receivedCall } from './heard.ts'
+import {
+  addUsage,
+  calling,
+  type Heard,
+  hearError,
+  isObject,
+  type Json,
+  name,
+  objects,
+  received,
+  receivedCall,
+} from './heard.ts'
 
 export function hearAnthropic(heard: Heard, e: Json): void {
   switch (e.type) {
@@ -6,6 +17,9 @@ export function hearAnthropic(heard: Heard, e: Json): void {
       if (!isObject(e.message)) return
       name(heard, e.message.id, e.message.model)
       addUsage(heard, e.message.usage, false)
+      return
+    case 'content_block_start':
+      if (isObject(e.content_block) && e.content_block.type === 'tool_use') calling(heard, e.index)
       return
     case 'content_block_delta':
       if (isObject(e.delta)) received(heard, e.delta.text, e.delta.thinking, e.delta.partial_json)

@@ -1,4 +1,15 @@
-import { addUsage, type Heard, hearError, isObject, type Json, name, objects, received, receivedCall } from './heard.ts'
+import {
+  addUsage,
+  calling,
+  type Heard,
+  hearError,
+  isObject,
+  type Json,
+  name,
+  objects,
+  received,
+  receivedCall,
+} from './heard.ts'
 
 /** Bedrock's words that the others have not. */
 const FINISH: ReadonlyMap<string, string> = new Map([
@@ -14,7 +25,9 @@ export function hearBedrock(heard: Heard, kind: string, type: string, e: Json): 
     hearError(heard, { type, message: e.message ?? e.Message ?? e.originalMessage })
     return
   }
-  if (type === 'contentBlockDelta' && isObject(e.delta)) {
+  if (type === 'contentBlockStart' && isObject(e.start)) {
+    if (isObject(e.start.toolUse)) calling(heard, e.contentBlockIndex)
+  } else if (type === 'contentBlockDelta' && isObject(e.delta)) {
     const { text, toolUse, reasoningContent } = e.delta
     received(heard, text)
     if (isObject(toolUse)) received(heard, toolUse.input)

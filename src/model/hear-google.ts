@@ -1,4 +1,16 @@
-import { addUsage, type Heard, hearError, isObject, type Json, name, objects, received, receivedCall } from './heard.ts'
+import {
+  addUsage,
+  callId,
+  calling,
+  type Heard,
+  hearError,
+  isObject,
+  type Json,
+  name,
+  objects,
+  received,
+  receivedCall,
+} from './heard.ts'
 
 /** Words of Gemini for its end that the others have not; all others are theirs in capitals. */
 const FINISH: ReadonlyMap<string, string> = new Map([
@@ -29,7 +41,11 @@ export function hearGoogle(heard: Heard, e: Json, exact: () => Json): void {
   for (const part of parts) received(heard, part.text)
   if (parts.some((p) => isObject(p.functionCall)))
     for (const { functionCall: call } of partsOf(exact()))
-      if (isObject(call) && typeof call.name === 'string') receivedCall(heard, call.args)
+      if (isObject(call)) {
+        callId(heard, call.id)
+        if (typeof call.name === 'string') receivedCall(heard, call.args)
+        else calling(heard, undefined)
+      }
   const blocked = isObject(e.promptFeedback) ? e.promptFeedback.blockReason : undefined
   if (typeof candidate?.finishReason === 'string')
     heard.finish = FINISH.get(candidate.finishReason) ?? candidate.finishReason.toLowerCase()

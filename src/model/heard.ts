@@ -33,6 +33,12 @@ export interface Heard {
   outputBytes: number
   /** events before the end of the answer that were no JSON */
   unreadable: number
+  /** keys of tool calls that were said, at the least: how often one is named differs */
+  toolCalls: Set<string>
+  /** ids of tool calls, where the package makes up those that are missing or repeated; undefined: it makes up none */
+  callIds?: Set<string>
+  /** text of the answer came, not only reasoning and calls */
+  text: boolean
   /** arguments of tool calls that came as objects, as text with the numbers as they were, in order */
   calls: string[]
   /** the answer as one JSON document, where no stream came */
@@ -50,6 +56,8 @@ export const newHeard = (): Heard => ({
   ended: false,
   outputBytes: 0,
   unreadable: 0,
+  toolCalls: new Set(),
+  text: false,
   calls: [],
 })
 
@@ -67,10 +75,24 @@ export function received(heard: Heard, ...texts: readonly unknown[]): void {
   for (const t of texts) if (typeof t === 'string') heard.outputBytes += byteLength(t)
 }
 
+/** A tool call was said. @param key tells it from the others of the answer; none: it may be any of them */
+export function calling(heard: Heard, key: unknown): void {
+  if (typeof key === 'string' || typeof key === 'number') {
+    heard.toolCalls.delete('')
+    heard.toolCalls.add(String(key))
+  } else if (heard.toolCalls.size === 0) heard.toolCalls.add('')
+}
+
+export function callId(heard: Heard, id: unknown): void {
+  heard.callIds ??= new Set()
+  if (typeof id === 'string') heard.callIds.add(id)
+}
+
 /** Arguments that came as an object. */
 export function receivedCall(heard: Heard, args: unknown): void {
   const text = typeof args === 'string' ? args : JSON.stringify(args ?? {})
   heard.calls.push(text)
+  calling(heard, heard.calls.length)
   received(heard, text)
 }
 

@@ -1,6 +1,7 @@
 import { type InputIssue, SubledgerError } from '../domain/errors.ts'
 import type { ModelErrorClass } from '../ports.ts'
 import { isObject, type Json } from './heard.ts'
+import { MAX_COUNT } from './read-usage.ts'
 import type { Call, Script, ScriptUsage, Step, StepError } from './script.ts'
 
 const CLASSES: readonly StepError['class'][] = [
@@ -106,7 +107,7 @@ function readError(at: Place): StepError {
   const kind = at.key('class').oneOf(CLASSES)
   if (!at.has('class')) at.key('class').wrong(`is missing; it is one of ${CLASSES.join(', ')}`)
   const retryAfterMs = at.key('retryAfterMs').number(0, HOUR_MS)
-  const afterTokens = at.key('afterTokens').number(0)
+  const afterTokens = at.key('afterTokens').number(0, MAX_COUNT)
   const times = at.key('times').number(1)
   return {
     class: kind ?? 'server',
@@ -124,7 +125,7 @@ function readUsage(at: Place): ScriptUsage {
   at.keys(...COUNTS)
   const u: { [K in (typeof COUNTS)[number]]?: number } = {}
   for (const name of COUNTS) {
-    const n = at.key(name).number(0)
+    const n = at.key(name).number(0, MAX_COUNT)
     if (n !== undefined) u[name] = n
   }
   if (u.input !== undefined && (u.cacheRead ?? 0) + (u.cacheWrite ?? 0) > u.input)

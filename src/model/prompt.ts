@@ -22,7 +22,7 @@ export function toPrompt(
   for (const m of request.messages) {
     if (m.role === 'tool') {
       if (!results) prompt.push({ role: 'tool', content: (results = []) })
-      results.push(toResult(m))
+      results.push(toResult(m, definition.api))
       continue
     }
     results = undefined
@@ -56,7 +56,7 @@ function toParts(m: AssistantMessage, api: ModelApi): AssistantParts {
     parts.push({
       type: 'tool-call',
       toolCallId: c.id,
-      toolName: c.name,
+      toolName: fittingName(c.name, api),
       input: replayable(c.arguments, api),
       ...options(c.providerMetadata),
     })
@@ -104,10 +104,23 @@ function replayable(text: string, api: ModelApi): unknown {
   return OBJECTS.has(api) ? wrapped : JSON.stringify(wrapped)
 }
 
-const toResult = (m: ToolMessage): ToolParts[number] => ({
+/** What every API takes as the name of a function. */
+const NAME = /^[a-zA-Z0-9_-]{1,64}$/
+
+/**
+ * A name that the API takes back. The model may have called a tool that there is not, by a name that makes providers refuse
+ * the conversation for ever. The call and its result get the same one.
+ */
+function fittingName(name: string, api: ModelApi): string {
+  const fitting = NAME.test(name) ? name : name.replace(/[^a-zA-Z0-9_-]/gu, '_').slice(0, 64) || 'unnamed'
+  // Gemini wants a letter or an underscore at the beginning
+  return api === 'google' && /^[0-9-]/.test(fitting) ? `_${fitting}`.slice(0, 64) : fitting
+}
+
+const toResult = (m: ToolMessage, api: ModelApi): ToolParts[number] => ({
   type: 'tool-result',
   toolCallId: m.toolCallId,
-  toolName: m.toolName,
+  toolName: fittingName(m.toolName, api),
   output: { type: m.isError ? 'error-text' : 'text', value: m.content.toWellFormed() },
 })
 

@@ -2,7 +2,16 @@ import type { LanguageModelV4, LanguageModelV4CallOptions } from '@ai-sdk/provid
 import { outputCap } from '../domain/output-caps.ts'
 import type { ModelDefinition } from '../domain/team.ts'
 import type { ModelFailure, ModelRequest, ModelResult } from '../ports.ts'
-import { type Answer, finishReason, readAnswer, wholeAnswer, withExactCalls } from './answer.ts'
+import {
+  type Answer,
+  finishReason,
+  isCapped,
+  promisesMore,
+  readAnswer,
+  wholeAnswer,
+  withExactCalls,
+  withOwnIds,
+} from './answer.ts'
 import { type AwsCredentials, awsCredentials, type CredentialsOf } from './aws-credentials.ts'
 import { callOptions } from './call-options.ts'
 import { type Endpoint, endpointOf } from './endpoint.ts'
@@ -103,15 +112,24 @@ async function credentialsOf(definition: ModelDefinition, find: CredentialsOf): 
 
 /**
  * Whether the answer has all that the provider said. An event that the package could not read does no harm where it
- * carried nothing of the answer, such as a usage object of a shape that it does not know.
+ * carried nothing of the answer, such as a usage object of a shape that it does not know. An answer without the calls that
+ * were said or promised is not whole: taken for one, it would end the session with nothing.
  */
 function isWhole(answer: Answer, heard: Heard): boolean {
   if (heard.error || heard.finish === undefined || heard.finish === 'error') return false
+  const { content, reasoning, toolCalls } = answer.message
+  if (toolCalls.length < heard.toolCalls.size && !isCapped(heard.finish)) return false
+  if (toolCalls.length === 0 && promisesMore(heard.finish)) return false
+  const empty = content === '' && !reasoning?.length && toolCalls.length === 0
+  // reasoning that its package does not know may be all that a capped answer has
+  const told = heard.outputBytes > 0 && !heard.refused && !isCapped(heard.finish)
+  const came = answer.unreadable !== undefined || heard.unreadable > 0 || told
+  if (empty && came) return false
   return answer.unreadable === undefined || (heard.unreadable === 0 && answer.bytes >= heard.outputBytes)
 }
 
 function accepted(answer: Answer, request: ModelRequest, heard: Heard): ModelResult {
-  const message = withExactCalls(answer.message, heard.calls)
+  const message = withOwnIds(withExactCalls(answer.message, heard.calls), request.messages, heard.callIds)
   return {
     message,
     finishReason: finishReason(heard, message.toolCalls.length),

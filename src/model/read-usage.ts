@@ -1,6 +1,12 @@
 import type { ModelApi } from '../domain/team.ts'
 import { isObject, type Json, objects } from './heard.ts'
 
+/**
+ * The most tokens that are believed of one count. No model reads or writes as much in one request; a number beyond it is a
+ * fault of its sender, and a few of them would leave the safe integers, so that the books could not be read any more.
+ */
+export const MAX_COUNT = 1_000_000_000
+
 /** What a usage object says. A count that it does not say is left out, never 0. */
 export interface SaidUsage {
   readonly input?: number
@@ -181,6 +187,6 @@ const said = (u: { readonly [K in keyof SaidUsage]: number | undefined }): SaidU
   return { ...rest, ...(input !== undefined && input > 0 && { input }) }
 }
 
-/** A whole number from 0 on, or nothing: NaN, negative numbers, null and text are no counts. */
+/** A whole number from 0 on, or nothing: NaN, negative numbers, null, text and what no request can have are no counts. */
 const count = (v: unknown): number | undefined =>
-  typeof v === 'number' && v >= 0 && Number.isSafeInteger(Math.ceil(v)) ? Math.ceil(v) : undefined
+  typeof v === 'number' && v >= 0 && v <= MAX_COUNT ? Math.ceil(v) : undefined

@@ -3,10 +3,13 @@ import { byteLength } from '../domain/text.ts'
 import { NO_USAGE, type TokenUsage, type UsageSource } from '../domain/usage.ts'
 import type { ModelRequest } from '../ports.ts'
 import { isObject, type Json } from './heard.ts'
-import { readUsage, type SaidUsage } from './read-usage.ts'
+import { MAX_COUNT, readUsage, type SaidUsage } from './read-usage.ts'
 
 /** The provider's usage object is kept as text up to this size; it comes from outside and goes into an item. */
 const RAW_USAGE_BYTES = 4_000
+
+/** The most tokens of a kind that one call is booked with: counts may be summed up from lists of any length. */
+const MAX_BOOKED = 10 * MAX_COUNT
 
 /** What is booked for a call. */
 export interface BookedUsage {
@@ -58,16 +61,19 @@ export function bookAgain(api: ModelApi, rawUsage: string): TokenUsage | undefin
   return input === undefined || output === undefined ? undefined : toUsage({ ...said, input, output })
 }
 
-/** Parts never exceed their whole, whatever was said. */
+/** Parts never exceed their whole, and nothing exceeds MAX_BOOKED, whatever was said. */
 function toUsage(s: SaidUsage & { readonly input: number; readonly output: number }): TokenUsage {
-  const { cacheRead = 0, cacheWrite = 0, cacheWrite1h = 0, reasoning = 0 } = s
+  const { cacheWrite1h = 0, reasoning = 0 } = s
+  const cacheRead = Math.min(s.cacheRead ?? 0, MAX_BOOKED)
+  const cacheWrite = Math.min(s.cacheWrite ?? 0, MAX_BOOKED - cacheRead)
+  const output = Math.min(s.output, MAX_BOOKED)
   return {
-    inputTokens: Math.max(s.input, cacheRead + cacheWrite),
+    inputTokens: Math.min(Math.max(s.input, cacheRead + cacheWrite), MAX_BOOKED),
     cacheReadTokens: cacheRead,
     cacheWriteTokens: cacheWrite,
     cacheWrite1hTokens: Math.min(cacheWrite1h, cacheWrite),
-    outputTokens: s.output,
-    reasoningTokens: Math.min(reasoning, s.output),
+    outputTokens: output,
+    reasoningTokens: Math.min(reasoning, output),
   }
 }
 

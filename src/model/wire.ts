@@ -3,6 +3,7 @@ import { type Frame, Frames } from './event-stream.ts'
 import { hear, hearDocument } from './hear.ts'
 import { hearBedrock } from './hear-bedrock.ts'
 import { type Heard, isObject } from './heard.ts'
+import { isPlain, plain } from './plain.ts'
 
 /** An answer longer than this is no answer; reading it on would only fill the memory. */
 const MAX_ANSWER_BYTES = 64_000_000
@@ -48,7 +49,7 @@ export function listeningFetch({ api, heard, fetch, anonymous }: Listening): typ
     if (api === 'amazon_bedrock') heard.responseId = response.headers.get('x-amzn-requestid') ?? undefined
     const body = { body: response.body, heard, signal: init?.signal ?? undefined, lingerMs: lingerMs(api) }
     if (response.headers.get('content-type')?.includes('application/json')) {
-      const text = await wholeText(body)
+      const text = plain(api, await wholeText(body))
       hearDocument(api, heard, text)
       if (heard.finish !== undefined && !heard.error) heard.document = readable(text)
       return document(heard.document ?? text, response.headers)
@@ -76,7 +77,12 @@ async function wholeText(from: Body): Promise<string> {
   const { heard } = from
   const decoder = new TextDecoder()
   heard.begun = ''
-  const to = { read: (bytes: Uint8Array) => void (heard.begun += decoder.decode(bytes, { stream: true })) }
+  const to: Reader = {
+    read(bytes) {
+      heard.begun += decoder.decode(bytes, { stream: true })
+      return bytes
+    },
+  }
   const reader = listen({ ...from, to }).getReader()
   while (!(await reader.read()).done);
   const text = heard.begun
@@ -85,7 +91,10 @@ async function wholeText(from: Body): Promise<string> {
 }
 
 interface Reader {
-  read(bytes: Uint8Array): void
+  /** @returns what the package is to read */
+  read(bytes: Uint8Array): Uint8Array
+  /** what is left for the package at the end */
+  rest?(): Uint8Array
 }
 
 function listen(from: Body & { readonly to: Reader }): ReadableStream<Uint8Array> {
@@ -103,9 +112,11 @@ function listen(from: Body & { readonly to: Reader }): ReadableStream<Uint8Array
           if (done || gone) break
           bytes += value.byteLength
           if (bytes > MAX_ANSWER_BYTES) throw new Error(`the answer is longer than ${MAX_ANSWER_BYTES} bytes`)
-          to.read(value)
-          controller.enqueue(value)
+          const heardNow = to.read(value)
+          if (heardNow.byteLength) controller.enqueue(heardNow)
         }
+        const rest = to.rest?.()
+        if (!gone && rest?.byteLength) controller.enqueue(rest)
         if (!gone) controller.close()
         void drain(reader)
       } catch (e) {
@@ -155,10 +166,15 @@ async function drain(reader: ReadableStreamDefaultReader<Uint8Array>): Promise<v
   }
 }
 
-/** Server-sent events: `data:` lines up to an empty line are one event. One without its closing line does not count. */
+/**
+ * Server-sent events: `data:` lines up to an empty line are one event. One without its closing line does not count. The
+ * package gets them event by event, in the form that it reads.
+ */
 class Events implements Reader {
   readonly #decoder = new TextDecoder()
+  readonly #encoder = new TextEncoder()
   #rest = ''
+  #lines: string[] = []
   #data: string[] = []
   readonly #api: ModelApi
   readonly #heard: Heard
@@ -168,14 +184,28 @@ class Events implements Reader {
     this.#heard = heard
   }
 
-  read(bytes: Uint8Array): void {
+  read(bytes: Uint8Array): Uint8Array {
+    let out = ''
     const lines = (this.#rest + this.#decoder.decode(bytes, { stream: true })).split('\n')
     this.#rest = lines.pop()!
     for (const raw of lines) {
       const line = raw.endsWith('\r') ? raw.slice(0, -1) : raw
       if (line.startsWith('data:')) this.#data.push(line.slice(line[5] === ' ' ? 6 : 5))
-      else if (line === '' && this.#data.length) hear(this.#api, this.#heard, this.#data.splice(0).join('\n'))
+      this.#lines.push(raw)
+      if (line === '') out += this.#event(this.#lines.splice(0), this.#data.splice(0).join('\n'))
     }
+    return isPlain(this.#api) ? bytes : this.#encoder.encode(out)
+  }
+
+  rest(): Uint8Array {
+    return this.#encoder.encode(isPlain(this.#api) ? '' : [...this.#lines, this.#rest].join('\n'))
+  }
+
+  #event(lines: readonly string[], data: string): string {
+    const text = plain(this.#api, data)
+    if (data) hear(this.#api, this.#heard, text)
+    const others = text === data ? lines : [...lines.filter((l) => l && !l.startsWith('data:')), `data: ${text}`, '']
+    return `${others.join('\n')}\n`
   }
 }
 
@@ -188,13 +218,14 @@ class AwsEvents implements Reader {
     this.#heard = heard
   }
 
-  read(bytes: Uint8Array): void {
+  read(bytes: Uint8Array): Uint8Array {
     const heard = this.#heard
     for (const { headers, payload } of this.#read(bytes)) {
       const kind = headers.get(':message-type') ?? ''
       const type = headers.get(':event-type') ?? headers.get(':exception-type') ?? headers.get(':error-code') ?? ''
       hearBedrock(heard, kind, type, bodyOf(heard, payload, headers.get(':error-message')))
     }
+    return bytes
   }
 
   #read(bytes: Uint8Array): readonly Frame[] {

@@ -15,6 +15,7 @@ test('what is not set has its usual value', () => {
     lambdaEndpoint: undefined,
     billFile: undefined,
     offline: false,
+    metrics: false,
   })
 })
 
@@ -31,4 +32,11 @@ test.each(['0', '-1', 'soon', 'Infinity', '1e999'])('a lease of "%s" seconds is 
 test('nothing that is deployed can be made to believe that it runs offline', () => {
   expect(readConfig({ ...env, IS_OFFLINE: 'true' }).offline).toBe(true)
   expect(readConfig({ ...env, IS_OFFLINE: 'true', AWS_LAMBDA_RUNTIME_API: '127.0.0.1:9001' }).offline).toBe(false)
+})
+
+test('figures are logged on Lambda, and elsewhere for who asks', () => {
+  expect(readConfig({ ...env, AWS_LAMBDA_RUNTIME_API: '127.0.0.1:9001' }).metrics).toBe(true)
+  expect(readConfig({ ...env, AWS_LAMBDA_RUNTIME_API: '127.0.0.1:9001', SUBLEDGER_METRICS: 'off' }).metrics).toBe(false)
+  expect(readConfig({ ...env, SUBLEDGER_METRICS: 'on' }).metrics).toBe(true)
+  expect(() => readConfig({ ...env, SUBLEDGER_METRICS: 'yes' })).toThrow('SUBLEDGER_METRICS is "yes"')
 })

@@ -1,5 +1,10 @@
 import { expect, test } from 'vitest'
 import { collect } from '../../src/http/paging.ts'
+import { readTranscript } from '../../src/http/transcript.ts'
+import type { MessageView } from '../../src/http/views/message.ts'
+import { memoryTable } from '../../src/store/memory-table.ts'
+import { createStore } from '../../src/store/store.ts'
+import { aRequest, aResponse, DRIVER, rootRef, T0 } from '../support/builders.ts'
 
 /** A list of numbers in pages of at most `size`. */
 const pagesOf = (numbers: readonly number[], size: number) => {
@@ -33,4 +38,49 @@ test('what fits nothing reads a bounded part of the list and says where to go on
   expect(page.items).toEqual([])
   expect(reads()).toBe(20)
   expect(page.next).toBe('20')
+})
+
+test('a page ends by bytes too, and every item comes once', async () => {
+  const texts = ['a'.repeat(40), 'b'.repeat(40), 'c'.repeat(500), 'd'.repeat(40), 'e'.repeat(90), 'f']
+  for (const size of [1, 2, 100]) {
+    const read = async ({ limit, after }: { limit: number; after?: string }) => {
+      const start = Number(after ?? 0)
+      const end = Math.min(start + Math.min(limit, size), texts.length)
+      return { items: texts.slice(start, end), ...(end < texts.length && { next: String(end) }) }
+    }
+    const pages: (readonly string[])[] = []
+    let after: string | undefined
+    do {
+      const page = await collect({ limit: 10, after, maxBytes: 100 }, read)
+      pages.push(page.items)
+      after = page.next
+    } while (after !== undefined)
+    expect(pages.flat()).toEqual(texts)
+    for (const page of pages) expect(page.length === 1 || page.join('""').length + 2 <= 100).toBe(true)
+    expect(pages.every((page) => page.length > 0)).toBe(true)
+  }
+})
+
+test('messages: a page ends by bytes too, with one message on it at least', async () => {
+  const store = createStore(memoryTable())
+  const content = (n: number) => `${n}`.repeat(n === 2 ? 5_000 : 300)
+  for (let n = 0; n < 5; n++) {
+    await store.putRequest(rootRef(), aRequest(n, { messages: [{ role: 'user', content: content(n) }] }), DRIVER)
+    await store.putResponse(rootRef(), aResponse(n), DRIVER)
+  }
+  const opening = async () => ({ system: 'You are root.', task: undefined, at: T0 })
+  const read = (after: string | undefined, maxBytes?: number) =>
+    readTranscript(store, rootRef(), { limit: 100, after, ...(maxBytes && { maxBytes }) }, opening)
+  const whole = await read(undefined)
+  expect(whole.next).toBeUndefined()
+  const pages: (readonly MessageView[])[] = []
+  let after: string | undefined
+  do {
+    const page = await read(after, 1_000)
+    pages.push(page.items)
+    after = page.next
+  } while (after !== undefined)
+  expect(pages.flat()).toEqual(whole.items)
+  for (const page of pages) expect(page.length === 1 || JSON.stringify(page).length <= 1_000 + page.length).toBe(true)
+  expect(Math.max(...pages.map((page) => page.length))).toBeGreaterThan(1)
 })

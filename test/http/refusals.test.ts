@@ -282,7 +282,6 @@ describe('refusals', () => {
       ['PUT', `/v1/runs/${NO_RUN}/budget`],
       ['POST', `/v1/runs/${NO_RUN}/approvals/a`],
       ['DELETE', `/v1/runs/${NO_RUN}`],
-      ['GET', '/v1/usage'],
       ['GET', '/v1/schedules'],
       ['POST', '/v1/schedules'],
       ['DELETE', '/v1/schedules/a'],

@@ -153,6 +153,8 @@ describe('a script that cannot be played', () => {
     [{ steps: [{ calls: [{ tool: 't', repeat: 0 }] }] }, '/steps/0/calls/0/repeat', 'from 1 to 1000'],
     [{ steps: [{ text: 'a', delayMs: -1 }] }, '/steps/0/delayMs', 'is no whole number'],
     [{ steps: [{ text: 'a', usage: { input: 1.5 } }] }, '/steps/0/usage/input', 'is no whole number'],
+    [{ steps: [{ text: 'a', usage: { output: 1e9 + 1 } }] }, '/steps/0/usage/output', 'from 0 to 1000000000'],
+    [{ steps: [{ error: { class: 'server', afterTokens: 2 ** 53 - 1 } }] }, '/steps/0/error/afterTokens', 'from 0 to'],
     [{ steps: [{ text: 'a', usage: { input: 5, cacheRead: 6 } }] }, '/steps/0/usage', 'more cached input than input'],
     [{ steps: [{ text: 'a', usage: { output: 5, reasoning: 6 } }] }, '/steps/0/usage', 'more reasoning than output'],
     [{ steps: [{ error: { class: 'bad luck' } }] }, '/steps/0/error/class', 'is not one of rate_limit'],

@@ -41,6 +41,9 @@ const UNKNOWN = 'worker mini unknown: 1 calls, 1200 in, 4096 out, 500000000000'
 const DUPLICATE = 'worker mini duplicate: 1 calls, 100 in, 50 out, 450000000'
 const SECOND = ['root second accepted: 3 calls, 300 in, 150 out, 1350000000']
 const inOrder = (...lines: string[]) => lines.sort()
+/** The cost of all lines that are about this. */
+const sumOf = (lines: readonly string[], what: string): bigint =>
+  lines.filter((line) => line.includes(what)).reduce((n, line) => n + BigInt(line.split(', ').at(-1)!), 0n)
 
 /** What is disturbed, what has happened before, and what the day of the first round says in the end. */
 const PARTS = [
@@ -168,7 +171,53 @@ describe.each(PARTS)('while $name', ({ before, part, says, next }) => {
   })
 })
 
+describe('while the hours are folded', () => {
+  const other = runRef(2)
+  const both = inOrder(
+    UNKNOWN.replace(': 1 calls, 1200 in, 4096 out, 500000000000', ': 2 calls, 2400 in, 8192 out, 1000000000000'),
+    ...FIRST.map((line) =>
+      line.replace(': 2 calls, 200 in, 100 out, 900000000', ': 4 calls, 400 in, 200 out, 1800000000'),
+    ),
+  )
+
+  test('another run finishes, or has its late answer passed up, before each write of the fold', async () => {
+    await atEveryWrite(async (at) => {
+      await finish(world)
+      await endedRunWithUnknown(world.store, other)
+      const slow = disturbed(table, at, {
+        async standsStill() {
+          await settleUp(world.ctx, rootRef(other))
+          // whatever is half done here: a report at this moment is right
+          expect(await reportOf(world.store)).toEqual(both)
+        },
+      })
+      await foldLater(process(slow.table), 60)
+      if (slow.reached()) expect(await reportOf(world.store)).toEqual(both)
+      return slow.reached()
+    })
+  })
+})
+
 describe('across rounds', () => {
+  test('a correction that dies at each of its writes is taken over by the next round', async () => {
+    for (const how of ['dies before', 'dies after'] as const) {
+      await atEveryWrite(async (at) => {
+        await finish(world)
+        await foldLater(world, 3)
+        const dying = disturbed(table, at, how)
+        await world.store.bookLate(worker, aResponse(1, { outcome: 'duplicate' }), DRIVER)
+        await untilKilled(() => repair(process(dying.table).ctx, worker))
+        await open(world)
+        // nobody repairs any more but the one who ends the next round
+        await repair(world.ctx, worker)
+        await finish(world)
+        const all = [...(await reportOf(world.store)), ...(await reportOf(world.store, '2026-03-02'))]
+        expect(sumOf(all, 'unknown') + sumOf(all, 'duplicate')).toBe(450_000_000n)
+        return dying.reached()
+      })
+    }
+  })
+
   test('a correction that stands still while the next round begins and ends counts once', async () => {
     await atEveryWrite(async (at) => {
       await finish(world)
@@ -179,9 +228,8 @@ describe('across rounds', () => {
       if ((await world.store.getRun(ref))!.round === 1) await second()
       const all = [...(await reportOf(world.store)), ...(await reportOf(world.store, '2026-03-02'))]
       // on which of the two days the late answer counts depends on who came first
-      const sum = (what: string) =>
-        all.filter((line) => line.includes(what)).reduce((n, line) => n + BigInt(line.split(', ').at(-1)!), 0n)
-      expect([sum('unknown'), sum('duplicate'), sum('root second')]).toEqual([0n, 450_000_000n, 1_350_000_000n])
+      const sums = ['unknown', 'duplicate', 'root second'].map((what) => sumOf(all, what))
+      expect(sums).toEqual([0n, 450_000_000n, 1_350_000_000n])
       expect(all.filter((line) => line.startsWith('root openai'))).toHaveLength(1)
       return slow.reached()
     })

@@ -7,8 +7,10 @@
  */
 import { SubledgerError } from '../../src/domain/errors.ts'
 import { childSessionId, rootSessionId } from '../../src/domain/ids.ts'
+import type { Amount } from '../../src/domain/money.ts'
 import type { Run, SessionRef } from '../../src/domain/run.ts'
 import { isTerminal, mayRun, type SessionHeader } from '../../src/domain/session.ts'
+import type { ResponseSlot } from '../../src/domain/turn.ts'
 import type { ModelRequest } from '../../src/ports.ts'
 import { decodeHeader } from '../../src/store/header-codec.ts'
 import { A } from '../../src/store/table.ts'
@@ -23,6 +25,14 @@ const CANCEL_MS = 2_000
 const NOTICED_MS = 180_000
 
 type Written<K extends Change['kind']> = Extract<Change, { kind: K }>
+
+/** What a call takes out of a budget: its hold until its outcome is there, its bound while that is unknown. */
+function chargeOf(hold: Amount, r: ResponseSlot | undefined): Amount {
+  if (!r) return hold
+  if (r.outcome === 'none') return { usd: 0n, tok: 0n }
+  if (r.outcome === 'unknown') return r.bound?.hold ?? hold
+  return { usd: r.cost ?? 0n, tok: BigInt(r.usage.inputTokens + r.usage.outputTokens) }
+}
 
 export class Invariants {
   readonly #world: World
@@ -106,6 +116,7 @@ export class Invariants {
     // who was overtaken while it stood still is beside the count
     if (mirror.headers.get(s)?.driver === driver) this.#concurrency(s)
     this.#stopObeyed(inv, s, n)
+    this.#budget()
     this.#conversation(s, n, request)
   }
 
@@ -152,7 +163,24 @@ export class Invariants {
     }
   }
 
-  /** 6. Never above the budget: nobody gives away more than it has. (A run's own limit will be looked at here as well.) */
+  /** 6. Never above the budget: with what is open at its hold and what is unknown at its bound, the calls fit in it. */
+  #budget(): void {
+    const { budget, mirror } = { budget: this.#world.options.budget, mirror: this.#world.mirror }
+    if (!budget) return
+    let [usd, tok] = [0n, 0n]
+    for (const s of mirror.headers.keys()) {
+      const { responses } = mirror.log(s)
+      for (const i of mirror.intents(s)) {
+        const charge = chargeOf(i.hold, responses.get(i.n))
+        usd += charge.usd
+        tok += charge.tok
+      }
+    }
+    if (usd > budget.usd) this.#fail(`6: spent and held are ${usd} pico-USD of ${budget.usd}`)
+    if (tok > budget.tok) this.#fail(`6: spent and held are ${tok} tokens of ${budget.tok}`)
+  }
+
+  /** 6. Nobody gives away more than it has, and what it owns never shrinks. */
   #money(h: SessionHeader): void {
     for (const pot of ['own', 'avail'] as const) {
       if (h[pot].usd < 0n || h[pot].tok < 0n) this.#fail(`6: ${pot} of ${this.#name(h.sessionId)} is below zero`)
@@ -334,7 +362,8 @@ export class Invariants {
       const over = h.wakeAt !== null && h.wakeAt < now
       return !over && this.#waitsForSomething(h) ? 'it waits for something' : undefined
     }
-    const young = h.updatedAt + this.#world.options.eventAgeMs > now + 2_000
+    // one that has been asked to stop may be told as often as anybody likes
+    const young = h.stop === null && h.updatedAt + this.#world.options.eventAgeMs > now + 2_000
     return young && !this.#wrote.has(inv) ? `its event is only ${now - h.updatedAt} ms old` : undefined
   }
 
@@ -387,10 +416,11 @@ export class Invariants {
     this.#fail(`an invocation throws by itself: ${error instanceof Error ? (error.stack ?? error.message) : error}`)
   }
 
+  /** An error in the log is a fault of the engine's, unless it was the simulator's: then that sweep is lost. */
   loggedError(message: string, fields: object | undefined): void {
-    if (!String((fields as { fault?: unknown })?.fault ?? '').startsWith('Injected')) {
-      this.#fail(`an error is logged: ${message} ${JSON.stringify(fields)}`)
-    }
+    const injected = String((fields as { fault?: unknown })?.fault ?? '').startsWith('Injected')
+    if (injected) this.sweepLost()
+    else this.#fail(`an error is logged: ${message} ${JSON.stringify(fields)}`)
   }
 
   // ------------------------------------------------------------------ at rest

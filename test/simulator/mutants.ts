@@ -67,9 +67,9 @@ export const MUTANTS: readonly Mutant[] = [
       },
       {
         file: 'src/engine/call-model.ts',
-        find: '  const put = await d.ctx.store.putResponse(d.ref, slot, d.driver)\n',
-        replace: `  if (slot.message?.toolCalls.length && !slot.next) await runTools(d, slot)
-  const put = await d.ctx.store.putResponse(d.ref, slot, d.driver)\n`,
+        find: '  const { put, slot } = await bookOutcome(d, whole)\n',
+        replace: `  if (whole.message?.toolCalls.length && !whole.next) await runTools(d, whole)
+  const { put, slot } = await bookOutcome(d, whole)\n`,
       },
     ],
   },
@@ -148,30 +148,19 @@ export const MUTANTS: readonly Mutant[] = [
     '  await d.ctx.store.bookLate(d.ref, { ...late, outcome, cause }, d.driver)\n',
     '  void [late, outcome, cause]\n',
   ),
-  one(
-    'a lost call booked at 0',
-    'engine/loop.ts',
-    `cost: d.team.models[intent.model]?.cost ? intent.hold.usd : null,`,
-    `cost: d.team.models[intent.model]?.cost ? 0n : null,`,
-  ),
+  one('a lost call booked at 0', 'engine/loop.ts', 'cost: price && intent.hold.usd,', 'cost: price && 0n,'),
   one(
     'cancel overwriting completed',
     'store/run-writes.ts',
     `all('#status = :waiting', 'attribute_not_exists(#stop)')`,
     `all('#status IN (:waiting, :completed)', 'attribute_not_exists(#stop)')`,
   ),
-  {
-    name: 'completed overwriting cancelled',
-    edits: [
-      {
-        file: 'src/store/session-writes.ts',
-        find: `  '#status = :queued' +
-  ' OR (#status = :running AND #lease < :now)' +`,
-        replace: `  '#status IN (:queued, :cancelled)' +
-  ' OR (#status = :running AND #lease < :now)' +`,
-      },
-    ],
-  },
+  one(
+    'completed overwriting cancelled',
+    'store/session-writes.ts',
+    `  ['#status = :queued'],`,
+    `  ['#status IN (:queued, :cancelled)'],`,
+  ),
   one(
     `the Lambda request id used as the driver's nonce`,
     'engine/run-session.ts',
@@ -180,7 +169,18 @@ export const MUTANTS: readonly Mutant[] = [
   ),
 ]
 
-/** A copy of what the simulator runs, with one mutation in it. @throws Error when a text to replace is not there once */
+/** @throws Error naming each text that does not stand exactly once in its file */
+export function checkMutants(mutants: readonly Mutant[], root: string): void {
+  const wrong = mutants.flatMap(({ name, edits }) =>
+    edits.flatMap(({ file, find }) => {
+      const times = readFileSync(join(root, file), 'utf8').split(find).length - 1
+      return times === 1 ? [] : [`${name}: the text to replace stands ${times} times in ${file}:\n${find}`]
+    }),
+  )
+  if (wrong.length > 0) throw new Error(wrong.join('\n'))
+}
+
+/** A copy of what the simulator runs, with one mutation in it. */
 export function mutated(mutant: Mutant, root: string): { folder: string; remove(): void } {
   const folder = mkdtempSync(join(tmpdir(), 'subledger-mutant-'))
   for (const part of ['src', 'test/simulator', 'scripts', 'package.json', 'tsconfig.json']) {
@@ -189,12 +189,10 @@ export function mutated(mutant: Mutant, root: string): { folder: string; remove(
   symlinkSync(join(root, 'node_modules'), join(folder, 'node_modules'))
   for (const { file, find, replace } of mutant.edits) {
     const text = readFileSync(join(folder, file), 'utf8')
-    const pieces = text.split(find)
-    if (pieces.length !== 2) {
-      rmSync(folder, { recursive: true })
-      throw new Error(`${mutant.name}: the text to replace stands ${pieces.length - 1} times in ${file}: ${find}`)
-    }
-    writeFileSync(join(folder, file), pieces.join(replace))
+    writeFileSync(
+      join(folder, file),
+      text.replace(find, () => replace),
+    )
   }
   return { folder, remove: () => rmSync(folder, { recursive: true }) }
 }

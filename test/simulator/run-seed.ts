@@ -1,8 +1,11 @@
 /** One seed, from its start to its rest. */
 
+import type { Run } from '../../src/domain/run.ts'
 import { isTerminal } from '../../src/domain/session.ts'
 import { addInput } from '../../src/engine/add-input.ts'
 import { cancelRun } from '../../src/engine/cancel-run.ts'
+import type { EngineContext } from '../../src/engine/context.ts'
+import { rootHeader } from '../../src/engine/new-header.ts'
 import { startRun } from '../../src/engine/start-run.ts'
 import { randomFrom, randomOf, randomText } from './random.ts'
 import { type Scenario, scenarioOf } from './scenario.ts'
@@ -34,6 +37,7 @@ export function worldOf(scenario: Scenario, options: { trace: boolean; plan?: Wo
     eventAgeMs: scenario.eventAgeMs,
     workerTimeoutMs: scenario.workerTimeoutMs,
     maxConcurrency: scenario.maxConcurrency,
+    budget: scenario.budget,
     ...options,
   })
 }
@@ -66,7 +70,7 @@ function startUser(world: World, scenario: Scenario, ref: Ref): void {
       USER_TIMEOUT_MS,
       (ctx) => {
         const { input, tasks, maxConcurrency } = scenario
-        return startRun(ctx, { ...ref, team: scenario.team.name, input, tasks, maxConcurrency })
+        return startRun(withBudget(ctx, scenario), { ...ref, team: scenario.team.name, input, tasks, maxConcurrency })
       },
       (inv) => {
         if (inv.state === 'returned') return
@@ -83,6 +87,27 @@ function startUser(world: World, scenario: Scenario, ref: Ref): void {
       weather.count('sweep at a random time')
       world.lambda.startSweep()
     })
+  }
+}
+
+/**
+ * Starting a run takes no budget yet, though everything behind it goes by one: so the run and its root are put with the
+ * budget of the scenario in place of none.
+ */
+function withBudget(ctx: EngineContext, { budget, team }: Scenario): EngineContext {
+  if (!budget) return ctx
+  const { store } = ctx
+  let limited: Run | undefined
+  return {
+    ...ctx,
+    store: {
+      ...store,
+      createRun: (run) => {
+        limited = { ...run, limit: budget }
+        return store.createRun(limited)
+      },
+      putHeader: (h) => store.putHeader(rootHeader(limited!, team, h.createdAt)),
+    },
   }
 }
 

@@ -1,4 +1,5 @@
 /** What one seed is about: a team of random shape, what it is asked, what its user does, and the weather. */
+import type { Amount } from '../../src/domain/money.ts'
 import type { AgentDefinition, ModelDefinition, PricePerMillion, TeamDefinition } from '../../src/domain/team.ts'
 import type { Habits } from './behaviour.ts'
 import type { Random } from './random.ts'
@@ -11,8 +12,8 @@ export interface Scenario {
   readonly input: string | undefined
   readonly tasks: readonly { agent: string; task: string }[] | undefined
   readonly maxConcurrency: number
-  /** place of the run's budget; runs have none yet */
-  readonly budget: undefined
+  /** the most that the run may cost; undefined: as much as it likes */
+  readonly budget: Amount | undefined
   readonly weather: WeatherOptions
   readonly workerTimeoutMs: number
   readonly leaseMs: number
@@ -53,7 +54,7 @@ export function scenarioOf(seed: number, random: Random): Scenario {
       ? Array.from({ length: count }, (_, i) => ({ agent: random.pick(lead).name, task: `task ${i}` }))
       : undefined,
     maxConcurrency: random.pick([1, 2, 3, 5, 8, 20, 50]),
-    budget: undefined,
+    budget: random.chance(0.25) ? budgetOf(random, size) : undefined,
     weather,
     workerTimeoutMs:
       weather.mode === 'nothing lost' ? 900_000 : random.pick([900_000, 900_000, 900_000, 300_000, 120_000, 40_000]),
@@ -63,6 +64,12 @@ export function scenarioOf(seed: number, random: Random): Scenario {
     followUps: list || !random.chance(0.3) ? [] : Array.from({ length: random.between(1, 2) }, () => followUp(random)),
     sweepAt: weather.mode === 'storm' ? Array.from({ length: random.below(4) }, () => whenever(random)) : [],
   }
+}
+
+/** From hardly enough for one call to enough for all, in money and tokens. */
+function budgetOf(random: Random, size: Size): Amount {
+  const calls = random.pick([1, 3, 10, 40, 200]) * (size === 'tiny' || size === 'small' ? 1 : 4)
+  return { usd: BigInt(calls) * 400_000_000_003n, tok: BigInt(calls) * 20_011n }
 }
 
 /** Some time in the life of a run: early more often than late. */

@@ -3,6 +3,7 @@
  * theirs to a port stops here, becomes an entry of the scheduler, and is answered when its time comes, or never.
  */
 
+import type { Amount } from '../../src/domain/money.ts'
 import type { SessionRef } from '../../src/domain/run.ts'
 import type { TeamDefinition } from '../../src/domain/team.ts'
 import type { EngineContext } from '../../src/engine/context.ts'
@@ -78,6 +79,7 @@ export interface WorldOptions {
   readonly eventAgeMs: number
   readonly workerTimeoutMs: number
   readonly maxConcurrency: number
+  readonly budget: Amount | undefined
   readonly trace: boolean
   /** where given, decides what happens; otherwise the weather does */
   readonly plan?: Plan

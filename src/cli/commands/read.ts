@@ -1,9 +1,7 @@
 import type { CallView } from '../../http/views/call.ts'
-import type { FiguresView } from '../../http/views/figures.ts'
 import type { MessageView } from '../../http/views/message.ts'
 import type { RunView } from '../../http/views/run.ts'
 import type { SessionView } from '../../http/views/session.ts'
-import type { UsageReport } from '../../http/views/usage.ts'
 import type { Client } from '../client.ts'
 import { CONNECTION, type Command, readArguments } from '../command.ts'
 import { withConnection } from '../connect.ts'
@@ -98,34 +96,6 @@ export const calls = reading(
       count(c.durationMs),
     ])
     for (const line of table([header, ...rows], [1, 5, 6, 7, 8])) io.out(line)
-  },
-)
-
-export const usage = reading(
-  'usage RUN [--json]',
-  'the tokens and cost of a run by agent, model and outcome',
-  ['RUN'],
-  (client, [runId]) => client.get<UsageReport>(`${runPath(runId!)}/usage`),
-  (io, report) => {
-    const row = (name: string, f: FiguresView, indent = '') => [
-      indent + oneLine(name, 60),
-      count(f.usage.calls),
-      count(f.usage.inputTokens),
-      count(f.usage.outputTokens),
-      money(f),
-    ]
-    const part = (title: string, figures: { readonly [name: string]: FiguresView }) => [
-      [title],
-      ...Object.entries(figures).map(([name, f]) => row(name, f, '  ')),
-    ]
-    const rows = [
-      ['', 'calls', 'input', 'output', 'cost'],
-      row('total', report.total),
-      ...part('by agent', report.byAgent),
-      ...part('by model', report.byModel),
-      ...part('by outcome', report.byOutcome),
-    ]
-    for (const line of table(rows, [1, 2, 3, 4])) io.out(line)
   },
 )
 
