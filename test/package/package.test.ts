@@ -197,6 +197,7 @@ describe('routes', () => {
       '$default',
       'GET /v1/runs',
       'GET /v1/runs/{runId}',
+      'GET /v1/runs/{runId}/audit',
       'GET /v1/runs/{runId}/calls',
       'GET /v1/runs/{runId}/sessions',
       'GET /v1/runs/{runId}/sessions/{sessionId}',
@@ -204,9 +205,11 @@ describe('routes', () => {
       'GET /v1/runs/{runId}/usage',
       'GET /v1/teams',
       'GET /v1/teams/{name}',
+      'GET /v1/usage',
       'POST /v1/runs',
       'POST /v1/runs/{runId}/cancel',
       'POST /v1/runs/{runId}/input',
+      'POST /v1/runs/{runId}/receipts',
     ])
   })
 })
