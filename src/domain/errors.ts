@@ -29,6 +29,7 @@ export const ERRORS = {
   unsupported_media_type: { status: 415, title: 'Only application/json is accepted', retryable: false },
   idempotency_mismatch: { status: 422, title: 'The idempotency key was used for another body', retryable: false },
   not_supported: { status: 501, title: 'Not supported by this version', retryable: false },
+  keys_unavailable: { status: 503, title: 'Tokens cannot be checked now', retryable: true },
   throttled: { status: 503, title: 'The table is busy', retryable: true },
   internal: { status: 500, title: 'Something went wrong here', retryable: true },
 } as const satisfies Record<string, ErrorKind>

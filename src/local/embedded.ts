@@ -4,6 +4,7 @@ import type { EngineContext } from '../engine/context.ts'
 import { runSession } from '../engine/run-session.ts'
 import { sweep, sweepRun } from '../engine/sweep.ts'
 import { createApp } from '../http/app.ts'
+import { type Door, doorOf } from '../http/auth/identify.ts'
 import { guardLocal } from '../http/local-guard.ts'
 import { createLocalInvoker, type LocalInvoker } from '../invoke/local-invoker.ts'
 import { createModel } from '../model/model.ts'
@@ -31,6 +32,8 @@ export interface EmbeddedOptions {
   readonly leaseSeconds?: number
   readonly sweepSeconds?: number
   readonly log?: Logger
+  /** who may use the API; everybody who reaches it, unless told otherwise */
+  readonly door?: Door
 }
 
 export interface Embedded {
@@ -47,7 +50,8 @@ export interface Embedded {
 }
 
 const TABLE = 'subledger'
-const TENANT = 'local'
+/** The tenant of everybody who needs no proof. */
+export const TENANT = 'local'
 const SWEEP_SECONDS = 5
 /** A worker's time, as on Lambda. */
 const WORKER_TIMEOUT_MS = 900_000
@@ -87,7 +91,7 @@ export async function startEmbedded(options: EmbeddedOptions): Promise<Embedded>
     log,
     settings: { leaseMs: settings.leaseMs, eventAgeMs: Math.min(EVENT_AGE_MS, settings.leaseMs) },
   }
-  const app = createApp(ctx, { tenantOf: () => TENANT, guard: guardLocal })
+  const app = createApp(ctx, { ...(options.door ?? doorOf({ kind: 'none' }, TENANT)), guard: guardLocal })
   const sweeping = options.work ? sweepRegularly(ctx, settings.sweepMs) : undefined
   return {
     ctx,
