@@ -17,6 +17,7 @@ import path from 'node:path'
 import { fileURLToPath } from 'node:url'
 import { seconds } from '../src/config.ts'
 import { readAuth } from '../src/config-auth.ts'
+import { readLimits } from '../src/config-limits.ts'
 import { type Emulator, startEmulator } from '../src/local/emulator.ts'
 import { createTable } from '../src/store/create-table.ts'
 import { dynamoClient } from '../src/store/dynamo-table.ts'
@@ -52,6 +53,8 @@ function giveUp(e: Error): never {
 
 /** @throws Error that names the variable and says what it should be */
 async function readSettings() {
+  // wrong ones are told here, and not by the first request
+  readLimits(env)
   return {
     auth: readAuth(env, 'local').kind,
     httpPort: await port('SUBLEDGER_PORT', 4320),
@@ -72,7 +75,7 @@ function startServerless(dynamodbEndpoint: string): ChildProcess {
   const { auth, httpPort, lambdaPort, innerPort, leaseSeconds, eventAgeSeconds, workerTimeout } = settings
   const options = ['--host', '127.0.0.1', '--httpPort', `${httpPort}`, '--lambdaPort', `${innerPort}`]
   const flags = ['--noSponsor', '--noPrependStageInUrl', '--localEnvironment', ...(auth === 'oidc' ? [] : ['--noAuth'])]
-  const params = Object.entries({ leaseSeconds, eventAgeSeconds, workerTimeout, auth, ...issuerParams() }).flatMap(
+  const params = Object.entries({ leaseSeconds, eventAgeSeconds, workerTimeout, auth, ...otherParams() }).flatMap(
     ([name, value]) => (value ? ['--param', `${name}=${value}`] : []),
   )
   const serverless = path.join(ROOT, 'node_modules/serverless/bin/serverless.js')
@@ -90,8 +93,15 @@ function startServerless(dynamodbEndpoint: string): ChildProcess {
 }
 
 /** What the stack has parameters for; the rest reaches the functions with the environment. */
-function issuerParams() {
+function otherParams() {
   return {
+    maxBodyBytes: env.SUBLEDGER_MAX_BODY_BYTES,
+    maxDepth: env.SUBLEDGER_MAX_DEPTH,
+    maxWidth: env.SUBLEDGER_MAX_WIDTH,
+    maxTurns: env.SUBLEDGER_MAX_TURNS,
+    maxTasks: env.SUBLEDGER_MAX_TASKS,
+    maxConcurrency: env.SUBLEDGER_MAX_CONCURRENCY,
+    tenantConcurrency: env.SUBLEDGER_TENANT_CONCURRENCY,
     oidcIssuer: env.SUBLEDGER_OIDC_ISSUER,
     oidcAudience: env.SUBLEDGER_OIDC_AUDIENCE,
     oidcTenantClaim: env.SUBLEDGER_OIDC_TENANT_CLAIM,

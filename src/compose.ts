@@ -30,7 +30,7 @@ export function compose(config: Config): LambdaContext {
     clock: systemClock,
     ids: systemIds,
     log: createJsonLogger(),
-    settings: { leaseMs: config.leaseMs, eventAgeMs: config.eventAgeMs },
+    settings: { leaseMs: config.leaseMs, eventAgeMs: config.eventAgeMs, limits: config.limits },
   }
 }
 

@@ -1,3 +1,6 @@
+import { readLimits } from './config-limits.ts'
+import type { Limits } from './domain/configured-limits.ts'
+
 /** Settings from the environment, read once and checked. Nothing is read or written on import. */
 export interface Config {
   /** name of the table; there is no default: a wrong table is worse than none */
@@ -18,6 +21,8 @@ export interface Config {
   readonly billFile: string | undefined
   /** run by serverless-offline on somebody's own machine, and not on Lambda */
   readonly offline: boolean
+  /** `SUBLEDGER_MAX_*`, `SUBLEDGER_TENANT_CONCURRENCY` */
+  readonly limits: Limits
 }
 
 type Env = { readonly [name: string]: string | undefined }
@@ -38,6 +43,7 @@ export function readConfig(env: Env): Config {
     billFile: env.SUBLEDGER_SCRIPTED_BILL || undefined,
     // Lambda sets AWS_LAMBDA_RUNTIME_API itself and lets nobody unset it, so a deployed function cannot be made offline
     offline: env.IS_OFFLINE === 'true' && !env.AWS_LAMBDA_RUNTIME_API,
+    limits: readLimits(env),
   }
 }
 

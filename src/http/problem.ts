@@ -33,7 +33,7 @@ export function problemResponse(c: Context, thrown: unknown, log: Logger): Respo
     detail: error.message,
     ...(error.issues.length > 0 && { errors: error.issues }),
   }
-  if (status === 503 && retryable) c.header('Retry-After', '1')
+  if ((status === 503 || status === 429) && retryable) c.header('Retry-After', '1')
   c.header('Content-Type', 'application/problem+json')
   return c.body(JSON.stringify(problem), status)
 }
