@@ -21,7 +21,7 @@ export interface Config {
   readonly billFile: string | undefined
   /** run by serverless-offline on somebody's own machine, and not on Lambda */
   readonly offline: boolean
-  /** `SUBLEDGER_MAX_*`, `SUBLEDGER_TENANT_CONCURRENCY` */
+  /** bounds that this deployment sets for itself */
   readonly limits: Limits
 }
 

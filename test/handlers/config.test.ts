@@ -1,5 +1,6 @@
 import { expect, test } from 'vitest'
 import { readConfig } from '../../src/config.ts'
+import { DEFAULT_LIMITS } from '../../src/domain/configured-limits.ts'
 
 const env = { SUBLEDGER_TABLE: 'books' }
 
@@ -15,6 +16,7 @@ test('what is not set has its usual value', () => {
     lambdaEndpoint: undefined,
     billFile: undefined,
     offline: false,
+    limits: DEFAULT_LIMITS,
   })
 })
 
