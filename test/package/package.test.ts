@@ -5,6 +5,8 @@ import path from 'node:path'
 import { fileURLToPath } from 'node:url'
 import { promisify } from 'node:util'
 import { beforeAll, describe, expect, test } from 'vitest'
+import { readLimits } from '../../src/config-limits.ts'
+import { DEFAULT_LIMITS } from '../../src/domain/configured-limits.ts'
 import { DUE_INDEX, RUNS_INDEX, TABLE_DEFINITION, TTL_ATTRIBUTE } from '../../src/store/table.ts'
 import { readZip, type ZipEntry } from '../support/zip.ts'
 import { ofType, type Resource, readTemplate, statementsOf, type Template, wildcards } from './template.ts'
@@ -18,7 +20,7 @@ const getAtt = (id: string) => ({ 'Fn::GetAtt': [id, 'Arn'] })
 type Make = (source: { resolveVariable: (name: string) => Promise<unknown> }) => Promise<unknown>
 
 let template: Template
-/** the same stack with `--param auth=oidc` */
+/** the same stack with tokens and with limits of its own */
 let withTokens: Template
 const zips = new Map<string, readonly ZipEntry[]>()
 
@@ -29,10 +31,16 @@ const pack = async (...more: string[]): Promise<Template> => {
   })
   return readTemplate(path.join(ROOT, '.serverless/cloudformation-template-update-stack.json'))
 }
-const ISSUER = ['auth=oidc', 'oidcIssuer=https://issuer.example', 'oidcAudience=api'].flatMap((p) => ['--param', p])
+const OTHERS = [
+  'auth=oidc',
+  'oidcIssuer=https://issuer.example',
+  'oidcAudience=api',
+  'maxDepth=3',
+  'tenantConcurrency=70',
+].flatMap((p) => ['--param', p])
 
 beforeAll(async () => {
-  withTokens = await pack(...ISSUER)
+  withTokens = await pack(...OTHERS)
   template = await pack()
   for (const name of FUNCTIONS) zips.set(name, await readZip(path.join(ROOT, `.serverless/${name}.zip`)))
 }, 120_000)
@@ -78,6 +86,16 @@ describe('functions', () => {
         SUBLEDGER_LEASE_SECONDS: '90',
         SUBLEDGER_EVENT_AGE_SECONDS: '120',
       })
+  })
+
+  test('limits are those of the code unless they are set', () => {
+    for (const name of ['http', 'startRun'])
+      expect(readLimits(lambda(name).Properties.Environment.Variables)).toEqual(DEFAULT_LIMITS)
+    expect(lambda('http').Properties.Environment.Variables).toMatchObject({ SUBLEDGER_MAX_DEPTH: '5' })
+    expect(withTokens.Resources[logicalId('startRun')]!.Properties.Environment.Variables).toMatchObject({
+      SUBLEDGER_MAX_DEPTH: '3',
+      SUBLEDGER_TENANT_CONCURRENCY: '70',
+    })
   })
 
   test('a start is not tried again: it might have half succeeded', () => {

@@ -72,7 +72,7 @@ describe('an id', () => {
     '01jzzzzzzzzzzzzzzzzzzzzzzz',
     '01JZZZZZZZZZZZZZZZZZZZZZZZ0',
     '01JZZZZZZZZZZZZZZZZZZZZZZI',
-    '%2e%2e',
+    '%2e%2e%2f',
     '01JZZZZZZZZZZZZZZZZZZZZZZZ%23SESSION',
     '01JZZZZZZZZZZZZZZZZZZZZZZZ%0a',
     '%00',
