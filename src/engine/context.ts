@@ -1,3 +1,4 @@
+import type { Limits } from '../domain/configured-limits.ts'
 import type { Clock, Ids, Invoker, Logger, Metrics, Model, Prices, Store, Teams } from '../ports.ts'
 
 /** Everything the engine needs of the outside world; `compose.ts` chooses the adapters. */
@@ -20,6 +21,8 @@ export interface EngineSettings {
   readonly leaseMs: number
   /** how long a queued session may wait for its event before the sweep sends another one */
   readonly eventAgeMs: number
+  /** bounds of this deployment; those of limits.ts where it is left out */
+  readonly limits?: Limits
 }
 
 /** What an engine function knows of the invocation that runs it. */

@@ -31,7 +31,7 @@ export const runRoutes = (ctx: ApiContext): Route[] => [
 async function createRun(ctx: ApiContext, c: Context, tenant: string): Promise<Response> {
   checkQuery(noQuery, new URL(c.req.url).searchParams)
   refuseIdempotencyKey(c)
-  const value = await readJson(c.req.raw)
+  const value = await readJson(c.req.raw, ctx.settings.limits?.bodyBytes)
   refuseFields(value, { budget: 'A budget', webhook: 'A webhook' })
   const body = checkBody(createRunBody, value)
   const run = await startRun(ctx, { ...body, tenant })
@@ -81,7 +81,7 @@ async function input(ctx: ApiContext, c: Context, tenant: string): Promise<Respo
   checkQuery(noQuery, new URL(c.req.url).searchParams)
   refuseIdempotencyKey(c)
   const ref = runRef(c, tenant)
-  const body = checkBody(inputBody, await readJson(c.req.raw))
+  const body = checkBody(inputBody, await readJson(c.req.raw, ctx.settings.limits?.bodyBytes))
   const run = await addInput(ctx, ref, body.input)
   const { headers } = await readTree(ctx, ref)
   return accepted(c, { ...(await view(ctx, run, headers, { texts: false })), input: body.input })

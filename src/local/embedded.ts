@@ -4,6 +4,7 @@ import type { EngineContext } from '../engine/context.ts'
 import { runSession } from '../engine/run-session.ts'
 import { sweep, sweepRun } from '../engine/sweep.ts'
 import { createApp } from '../http/app.ts'
+import { type Door, doorOf } from '../http/auth/identify.ts'
 import { guardLocal } from '../http/local-guard.ts'
 import { createLocalInvoker, type LocalInvoker } from '../invoke/local-invoker.ts'
 import { createModel } from '../model/model.ts'
@@ -31,6 +32,8 @@ export interface EmbeddedOptions {
   readonly leaseSeconds?: number
   readonly sweepSeconds?: number
   readonly log?: Logger
+  /** who may use the API; everybody who reaches it, unless told otherwise */
+  readonly door?: Door
 }
 
 export interface Embedded {
@@ -47,7 +50,8 @@ export interface Embedded {
 }
 
 const TABLE = 'subledger'
-const TENANT = 'local'
+/** The tenant of everybody who needs no proof. */
+export const TENANT = 'local'
 const SWEEP_SECONDS = 5
 /** A worker's time, as on Lambda. */
 const WORKER_TIMEOUT_MS = 900_000
@@ -85,9 +89,13 @@ export async function startEmbedded(options: EmbeddedOptions): Promise<Embedded>
     clock: systemClock,
     ids: systemIds,
     log,
-    settings: { leaseMs: settings.leaseMs, eventAgeMs: Math.min(EVENT_AGE_MS, settings.leaseMs) },
+    settings: {
+      leaseMs: settings.leaseMs,
+      eventAgeMs: Math.min(EVENT_AGE_MS, settings.leaseMs),
+      limits: settings.limits,
+    },
   }
-  const app = createApp(ctx, { tenantOf: () => TENANT, guard: guardLocal })
+  const app = createApp(ctx, { ...(options.door ?? doorOf({ kind: 'none' }, TENANT)), guard: guardLocal })
   const sweeping = options.work ? sweepRegularly(ctx, settings.sweepMs) : undefined
   return {
     ctx,
@@ -112,6 +120,7 @@ function readSettings({ env, leaseSeconds, sweepSeconds }: EmbeddedOptions) {
       leaseMs: leaseSeconds === undefined ? config.leaseMs : leaseSeconds * 1000,
       sweepMs: (sweepSeconds ?? seconds(env, 'SUBLEDGER_SWEEP_SECONDS', SWEEP_SECONDS)) * 1000,
       billFile: config.billFile,
+      limits: config.limits,
     }
   } catch (cause) {
     throw new LocalError((cause as Error).message, { cause })

@@ -227,6 +227,8 @@ export function parseUsagePartition(pk: string): UsageDayRef {
 /** Shard of the index `due` in which days wait for their folds: behind those of the runs. */
 export const FOLD_SHARD = DUE_SHARDS
 
+/** What a tenant has going on: the places of its runs. */
+export const placesKey = (tenant: string): Key => ({ pk: `${tenantPartition(tenant)}#PLACES`, sk: 'PLACES' })
 /** A budget over time: `period` names it (`2026-01`, `team:crew:2026-01`). */
 export const limitKey = (tenant: string, period: string): Key => ({
   pk: `${tenantPartition(tenant)}#LIMIT#${check('period', period, PERIOD)}`,

@@ -4,6 +4,7 @@ import { correctionWrites } from './correction-writes.ts'
 import { delegationWrites } from './delegation-writes.ts'
 import { logReads } from './log-reads.ts'
 import { logWrites } from './log-writes.ts'
+import { placeWrites } from './place-writes.ts'
 import { runBodies } from './run-bodies.ts'
 import { runReads } from './run-reads.ts'
 import { runWrites } from './run-writes.ts'
@@ -30,4 +31,5 @@ export const createStore = (table: TableClient): Store => ({
   ...teamState(table),
   ...usageWrites(table),
   ...usageReads(table),
+  ...placeWrites(table),
 })

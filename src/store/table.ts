@@ -141,6 +141,9 @@ export const A = {
   /** names the list of the items that are in a fold */
   taken: 'tn',
 
+  // what a tenant has going on
+  places: 'pl',
+
   // other partitions, filled by later work
   bodyHash: 'bh',
   answer: 'an',
