@@ -70,6 +70,7 @@ const BODIES: { readonly [route: string]: object } = {
   'POST /v1/runs/:runId/input': { input: 'And on' },
   'POST /v1/runs/:runId/retry': {},
   'POST /v1/runs/:runId/cancel': {},
+  'POST /v1/runs/:runId/receipts': { receipts: [{ responseId: 'r-1', inputTokens: 1, outputTokens: 1 }] },
   'PUT /v1/runs/:runId/budget': { usd: '1' },
   'POST /v1/runs/:runId/approvals/:approvalId': { decision: 'approve' },
   'POST /v1/schedules': { team: TEAM, input: 'Go', schedule: 'rate(1 day)', budget: { usd: '1' } },
@@ -131,8 +132,9 @@ export function tenantChecks(door: () => FrontDoor): void {
 
   const lists = routesWithData().filter((route) => route.startsWith('GET ') && !route.includes(':'))
 
+  const today = new Date().toISOString().slice(0, 10)
   test.each(lists)('%s shows nothing of another tenant', async (route) => {
-    const query = route === 'GET /v1/usage' ? '?from=2020-01-01&to=2100-01-01&groupBy=team,tag:owner' : ''
+    const query = route === 'GET /v1/usage' ? `?from=${today}&to=${today}&groupBy=team,tag:owner` : ''
     const answer = await send(door(), route + query, globex)
     expect([200, 501]).toContain(answer.status)
     expect(answer.text).not.toContain(ids.runId)

@@ -28,8 +28,8 @@ afterAll(async () => {
 
 const door = (): FrontDoor => ({ issuer, url: product.api.replace(/\/v1$/, ''), fetch: (request) => fetch(request) })
 
-test('it says who must have what', () => {
-  expect(product.output()).toContain(`callers need a token of ${issuer.url}`)
+test('it says who must have what', async () => {
+  await expect.poll(() => product.output()).toContain(`callers need a token of ${issuer.url}`)
 })
 
 describe('two tenants', () => tenantChecks(door))
