@@ -51,13 +51,14 @@ export type CallFault =
   | 'dup'
   | 'twin'
   | 'refuse'
+  | 'cut'
 
 type Weights = { readonly [fault in CallFault]?: number }
 
 const STORM: { readonly [kind in CallKind]: Weights } = {
-  write: { crash: 4, pause: 1, 'pause after': 1, slow: 1, lost: 3, 'lost and thrown': 1, throttled: 1 },
+  write: { crash: 4, pause: 1, 'pause after': 1, slow: 1, lost: 3, 'lost and thrown': 1.3, throttled: 1.3 },
   read: { crash: 2, pause: 1, slow: 1, throttled: 1 },
-  invoke: { crash: 2, drop: 3, delay: 2, dup: 2, twin: 3, refuse: 1 },
+  invoke: { crash: 2, drop: 3, delay: 2, dup: 2, twin: 3, refuse: 2, cut: 2 },
   model: { crash: 2 },
   answer: { crash: 3, pause: 3 },
   sleep: { crash: 1, pause: 1 },
