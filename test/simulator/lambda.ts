@@ -125,13 +125,13 @@ export class Lambda {
   /** The scheduled sweep: each minute, sometimes not, sometimes twice. */
   sweepTick(): void {
     const { weather } = this.#world
-    if (weather.strikes(0.1)) {
+    if (weather.strikes(0.2)) {
       weather.count('sweep dropped')
       this.#world.invariants.sweepLost()
       return
     }
     this.startSweep()
-    if (weather.strikes(0.1)) {
+    if (weather.strikes(0.2)) {
       weather.count('sweeps beside each other')
       this.startSweep()
     }

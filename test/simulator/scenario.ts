@@ -32,7 +32,7 @@ const SIZES: { readonly [size in Size]: number } = {
   tiny: 3,
   small: 9,
   medium: 62,
-  large: 9,
+  large: 12,
   list: 8,
   'long list': 2,
 }
@@ -93,7 +93,7 @@ function weatherOf(random: Random, size: Size): WeatherOptions {
     rate: random.pick([0.01, 0.03, 0.06]) / (big ? 3 : 1),
     stale: random.pick([0, 0.2, 0.6]),
     skew: random.pick([0, 0, 150, 800]),
-    modelTrouble: random.pick([0, 0.05, 0.2]),
+    modelTrouble: random.pick([0.01, 0.06, 0.2]),
   }
 }
 
