@@ -2,6 +2,7 @@
 export interface Client {
   get<T>(path: string): Promise<T>
   post<T>(path: string, body?: unknown): Promise<T>
+  put<T>(path: string, body: unknown): Promise<T>
   /** all pages of a list: `all('/v1/runs', 'runs')` */
   all<T>(path: string, key: string): Promise<T[]>
 }
@@ -51,6 +52,7 @@ export function createClient(fetch: Fetch, options: { baseUrl: string; token?: s
   return {
     get: (path) => send('GET', path),
     post: (path, body) => send('POST', path, body),
+    put: (path, body) => send('PUT', path, body),
     async all(path, key) {
       const items: never[] = []
       let cursor: string | null = null

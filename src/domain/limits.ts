@@ -23,6 +23,14 @@ export const MAX_EXTRA_ATTEMPTS = 10
 export const MAX_CONTINUATIONS = 200
 /** Output cap of a call where the team file gives none; output-caps.ts lowers it for models that refuse it. */
 export const DEFAULT_OUTPUT_CAP = 32_768
+/** Tool calls of one answer that are run; each further one is told so. Results are keyed with four digits. */
+export const MAX_TOOL_CALLS = 1_000
+/** Bytes of one tool result that is made of the outputs of sessions. */
+export const TOOL_RESULT_BYTES = 200_000
+/** Bytes of all such results of one answer together: they stand in one request to the model. */
+export const TOOL_RESULTS_BYTES = 2_000_000
+/** Bytes after which a page of a list ends, whatever its `limit`: Lambda answers with 6 MB at most. */
+export const PAGE_BYTES = 4_000_000
 /** Bytes of a preview in a header. */
 export const PREVIEW_BYTES = 120
 /** Bytes of an error message in a header or a run. */

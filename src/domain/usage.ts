@@ -33,7 +33,11 @@ export const NO_USAGE: TokenUsage = {
   reasoningTokens: 0,
 }
 
-/** Counts and money of many calls of one outcome. */
+/**
+ * Counts and money of many calls of one outcome. Money is exact at any size. A count that leaves the safe integers stays
+ * at `Number.MAX_SAFE_INTEGER`, which then means "at least so many": a sum that is too large for a number must not keep
+ * a run from being read or ended.
+ */
 export interface Totals extends TokenUsage {
   /** number of calls */
   readonly calls: number
@@ -57,15 +61,19 @@ export const COUNTS = [
   'unpricedCalls',
 ] as const satisfies readonly (keyof Totals)[]
 
+/** A count within the safe integers. What is no whole number goes through as it is: whoever stores it refuses it. */
+export const saturated = (count: number): number =>
+  Math.max(-Number.MAX_SAFE_INTEGER, Math.min(Number.MAX_SAFE_INTEGER, count))
+
 export function addTotals(a: Totals, b: Totals): Totals {
   const sum = { ...a, cost: a.cost + b.cost }
-  for (const k of COUNTS) sum[k] = a[k] + b[k]
+  for (const k of COUNTS) sum[k] = saturated(a[k] + b[k])
   return sum
 }
 
 export function subTotals(a: Totals, b: Totals): Totals {
   const rest = { ...a, cost: a.cost - b.cost }
-  for (const k of COUNTS) rest[k] = a[k] - b[k]
+  for (const k of COUNTS) rest[k] = saturated(a[k] - b[k])
   return rest
 }
 

@@ -46,7 +46,7 @@ const active = (ref: RunRef) =>
   )
 
 /** The second half of opening a round; the sweep finishes it when its caller has died in between. */
-export async function reopenRoot(ctx: EngineContext, run: Run): Promise<void> {
+export async function reopenRoot(ctx: Pick<EngineContext, 'store' | 'invoker' | 'clock'>, run: Run): Promise<void> {
   const ref = { tenant: run.tenant, runId: run.runId, sessionId: rootSessionId(run.runId) }
   await ctx.store.reopenRoot(ref, run.round - 1, ctx.clock.now())
   await ctx.invoker.invoke(ref)

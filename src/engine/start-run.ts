@@ -12,7 +12,8 @@ import { FIRST_INPUT_REF, type Run, type RunInput } from '../domain/run.ts'
 import { findAgent, type TeamDefinition } from '../domain/team.ts'
 import { byteLength } from '../domain/text.ts'
 import type { EngineContext } from './context.ts'
-import { freezePrices, unpricedModels } from './freeze-prices.ts'
+import { freezePrices, unpricedModels, withoutGaps } from './freeze-prices.ts'
+import { type Budget, checkPriced, limitOf } from './limit.ts'
 import { rootHeader } from './new-header.ts'
 
 /** What a run is started from; checked whole before anything is written. */
@@ -26,6 +27,8 @@ export interface StartRun {
   readonly input?: string | undefined
   readonly tasks?: readonly { agent: string; task: string; expectedOutput?: string | undefined }[] | undefined
   readonly maxConcurrency?: number | undefined
+  /** the most that the run may cost or use; none: no limit */
+  readonly budget?: Budget | undefined
   readonly tags?: { readonly [key: string]: string } | undefined
   /** id of the run, where the caller has chosen one already (an idempotent retry); made here otherwise */
   readonly runId?: string | undefined
@@ -34,13 +37,16 @@ export interface StartRun {
 /**
  * Freezes the team and its prices, stores input and run, puts the root's header and invokes it. A crash between two of
  * these writes leaves nothing (before W1) or a run that the sweep goes on with.
- * @throws SubledgerError unknown_team, unknown_agent, bad_team, bad_request
+ * @throws SubledgerError unknown_team, unknown_agent, bad_team, bad_request, unpriced_model
  */
 export async function startRun(ctx: EngineContext, request: StartRun): Promise<Run> {
   const input = checkRequest(request)
+  const limit = limitOf(request.budget)
   const said = await ctx.teams.get(request.team)
   checkAgents(said, request, input)
-  const team = await freezePrices(ctx.prices, said)
+  const priced = await freezePrices(ctx.prices, said)
+  if (limit.usd < UNLIMITED) checkPriced(priced, firstAgents(priced, request, input))
+  const team = limit.usd < UNLIMITED ? withoutGaps(priced) : priced
 
   const now = ctx.clock.now()
   const ref = { tenant: request.tenant, runId: request.runId ?? ctx.ids.runId(now) }
@@ -56,9 +62,10 @@ export async function startRun(ctx: EngineContext, request: StartRun): Promise<R
     error: null,
     round: 1,
     inputRef: FIRST_INPUT_REF,
+    inputRound: 1,
     tasks: 'tasks' in input ? input.tasks.length : null,
     maxConcurrency: request.maxConcurrency ?? DEFAULT_MAX_CONCURRENCY,
-    limit: { usd: UNLIMITED, tok: UNLIMITED },
+    limit,
     limitSeq: 0,
     books: {},
     sessions: 0,
@@ -83,6 +90,9 @@ export async function startRun(ctx: EngineContext, request: StartRun): Promise<R
   if (put === 'written') return run
   return (await ctx.store.getRun(ref, { consistent: true })) ?? run
 }
+
+const firstAgents = (team: TeamDefinition, request: StartRun, input: RunInput): string[] =>
+  'tasks' in input ? input.tasks.map((t) => t.agent) : [request.agent ?? team.agents[0]!.name]
 
 function checkRequest(r: StartRun): RunInput {
   const issues: InputIssue[] = []

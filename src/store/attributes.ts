@@ -40,8 +40,21 @@ function copySet(set: ReadonlySet<unknown>, where: string): Attribute {
 
 export function copyItem(item: Item, where = ''): { [name: string]: Attribute } {
   const copy: { [name: string]: Attribute } = {}
+  refuseSpecial(item, where)
   for (const [name, value] of Object.entries(item)) copy[name] = copyAttribute(value, where ? `${where}.${name}` : name)
   return copy
+}
+
+/**
+ * The real client takes a map for none where `constructor` is overridden, and loses what is called `__proto__`: this
+ * table refuses both, so that tests on it hide neither.
+ */
+function refuseSpecial(map: Item, where: string): void {
+  const { constructor: own } = map as { readonly constructor?: { readonly name?: unknown } }
+  if (own && own.name !== 'Object')
+    throw new ValidationException(`${where || 'the item'} has an attribute named constructor, which cannot be stored`)
+  if (Object.hasOwn(map, '__proto__'))
+    throw new ValidationException(`${where || 'the item'} has an attribute named __proto__, which cannot be stored`)
 }
 
 /** DynamoDB's name of a value's type: values of different types are never equal and have no order. */

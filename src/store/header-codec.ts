@@ -1,4 +1,4 @@
-import type { Amount } from '../domain/money.ts'
+import { type Amount, isZero, ZERO } from '../domain/money.ts'
 import type { Delegation, Seen, SessionHeader, SessionKind, SessionStatus } from '../domain/session.ts'
 import { type Books, CALL_OUTCOMES, type CallOutcome, COUNTS, NO_TOTALS, type Totals } from '../domain/usage.ts'
 import { BadItemError, ItemReader, present } from './item-reader.ts'
@@ -51,6 +51,7 @@ export const encodeHeader = (h: SessionHeader): Item => ({
     [A.driver]: h.driver,
     [A.lease]: h.lease,
     [A.continuations]: h.continuations,
+    [A.waited]: h.waited || null,
     [A.asks]: set(h.asks),
     [A.wakeAt]: h.wakeAt,
     [A.width]: h.width,
@@ -63,6 +64,9 @@ export const encodeHeader = (h: SessionHeader): Item => ({
     [A.takenUsd]: h.taken.usd,
     [A.takenTok]: h.taken.tok,
     [A.lent]: encodeAmounts(h.lent),
+    // most sessions never give anything back
+    ...(isZero(h.given) ? {} : { [A.givenUsd]: h.given.usd, [A.givenTok]: h.given.tok }),
+    [A.returned]: encodeAmounts(h.returned),
     [A.next]: h.next,
     [A.deleg]: encodeDelegation(h.deleg),
     [A.pending]: set(h.pending),
@@ -70,6 +74,7 @@ export const encodeHeader = (h: SessionHeader): Item => ({
     [A.waitAll]: h.waitAll ? 1 : null,
     [A.settled]: h.settled,
     [A.needs]: set(h.needs),
+    [A.wants]: set(h.wants),
     [A.rows]: encodeRows(h.rows),
     [A.unknowns]: encodeAmounts(h.unknowns),
     ...kidsAttributes(h.kids),
@@ -113,6 +118,7 @@ export function decodeHeader(item: Item): SessionHeader {
     driver: r.textOrNull('driver'),
     lease: r.wholeOrNull('lease'),
     continuations: r.whole('continuations'),
+    waited: r.has('waited') ? r.whole('waited') : 0,
     asks: r.texts('asks'),
     wakeAt: r.wholeOrNull('wakeAt'),
     width: r.whole('width'),
@@ -121,6 +127,8 @@ export function decodeHeader(item: Item): SessionHeader {
     avail: amount('availUsd', 'availTok'),
     taken: amount('takenUsd', 'takenTok'),
     lent: decodeAmounts(r.map('lent'), `${where}, lent`),
+    given: r.has('givenUsd') ? amount('givenUsd', 'givenTok') : ZERO,
+    returned: decodeAmounts(r.map('returned'), `${where}, returned`),
     next: r.whole('next'),
     deleg: decodeDelegation(r.fields('deleg', DELEG)),
     pending: r.numbers('pending'),
@@ -128,6 +136,7 @@ export function decodeHeader(item: Item): SessionHeader {
     waitAll: r.flag('waitAll'),
     settled: r.whole('settled'),
     needs: r.numbers('needs'),
+    wants: r.numbers('wants'),
     rows: decodeRows(r.list('rows'), `${where}, rows`),
     unknowns: decodeAmounts(r.map('unknowns'), `${where}, unknowns`),
     kids: decodeKids(item, where),
@@ -199,7 +208,7 @@ function decodeKids(item: Item, where: string): Books {
     const totals = { ...NO_TOTALS, cost: r.has(cost) ? r.big(cost) : 0n }
     for (const field of COUNTS) {
       const name = kidsName(outcome, field)
-      if (r.has(name)) totals[field] = r.whole(name)
+      if (r.has(name)) totals[field] = r.count(name)
     }
     if (!isNothing(totals)) books[outcome] = totals
   }

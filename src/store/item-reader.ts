@@ -1,3 +1,4 @@
+import { saturated } from '../domain/usage.ts'
 import type { Attribute, Item } from './table-client.ts'
 
 /** An item that does not say what its reader must know: written by something else, or damaged. */
@@ -39,13 +40,14 @@ export class ItemReader<M extends NameMap> {
     throw new BadItemError(`${this.#where}: attribute ${this.#names[name]} (${name}) ${what}`)
   }
 
-  #required(name: keyof M & string): Attribute {
+  /** What is there, whatever it is. */
+  required(name: keyof M & string): Attribute {
     const value = this.raw(name)
     return value === undefined ? this.bad(name, 'is missing') : value
   }
 
   text(name: keyof M & string): string {
-    const value = this.#required(name)
+    const value = this.required(name)
     return typeof value === 'string' ? value : this.bad(name, 'is not a string')
   }
 
@@ -58,13 +60,19 @@ export class ItemReader<M extends NameMap> {
 
   /** A whole number that is a safe integer. */
   whole(name: keyof M & string): number {
-    const value = this.#required(name)
+    const value = this.required(name)
     return typeof value === 'number' && Number.isSafeInteger(value) ? value : this.bad(name, 'is not a whole number')
+  }
+
+  /** A whole number; beyond the safe integers the outermost of them, as counts of totals saturate. */
+  count(name: keyof M & string): number {
+    const value = this.required(name)
+    return typeof value === 'bigint' ? saturated(Number(value)) : this.whole(name)
   }
 
   /** A whole number of any size. */
   big(name: keyof M & string): bigint {
-    const value = this.#required(name)
+    const value = this.required(name)
     if (typeof value === 'bigint') return value
     return typeof value === 'number' && Number.isSafeInteger(value)
       ? BigInt(value)
@@ -77,13 +85,13 @@ export class ItemReader<M extends NameMap> {
   }
 
   list(name: keyof M & string): readonly Attribute[] {
-    const value = this.#required(name)
+    const value = this.required(name)
     return Array.isArray(value) ? value : this.bad(name, 'is not a list')
   }
 
   /** A map, whatever its keys. */
   map(name: keyof M & string): Item {
-    const value = this.#required(name)
+    const value = this.required(name)
     return isMap(value) ? value : this.bad(name, 'is not a map')
   }
 

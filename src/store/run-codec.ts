@@ -3,7 +3,15 @@ import { BadItemError, ItemReader, present } from './item-reader.ts'
 import { dueShard, parseRunPartition, RUN_SK, runKey, runsPartition } from './keys.ts'
 import { A, ERROR, ITEM_VERSION, OUTCOME } from './table.ts'
 import type { Item } from './table-client.ts'
-import { decodeBooks, decodeError, encodeBooks, encodeError, STOP_REASONS } from './value-codecs.ts'
+import {
+  decodeBooks,
+  decodeError,
+  decodeTags,
+  encodeBooks,
+  encodeError,
+  encodeTags,
+  STOP_REASONS,
+} from './value-codecs.ts'
 
 const STATUSES: readonly RunStatus[] = ['running', 'waiting', 'completed', 'failed', 'cancelled']
 
@@ -25,6 +33,7 @@ export const encodeRun = (run: Run): Item => ({
     [A.error]: run.error && encodeError(run.error),
     [A.round]: run.round,
     [A.inputRef]: run.inputRef,
+    [A.inputRound]: run.inputRound === run.round ? null : run.inputRound,
     [A.tasks]: run.tasks,
     [A.maxConcurrency]: run.maxConcurrency,
     [A.limitUsd]: run.limit.usd,
@@ -34,7 +43,7 @@ export const encodeRun = (run: Run): Item => ({
     [A.sessions]: run.sessions,
     [A.v]: run.v,
     [A.reportedAt]: run.reportedAt,
-    [A.tags]: run.tags,
+    [A.tags]: encodeTags(run.tags),
     [A.createdAt]: run.createdAt,
     [A.updatedAt]: run.updatedAt,
     [A.cancelRequestedAt]: run.cancelRequestedAt,
@@ -60,6 +69,7 @@ export function decodeRun(item: Item): Run {
     error: r.optional('error', (n) => decodeError(r.fields(n, ERROR))),
     round: r.whole('round'),
     inputRef: r.text('inputRef'),
+    inputRound: r.has('inputRound') ? r.whole('inputRound') : r.whole('round'),
     tasks: r.wholeOrNull('tasks'),
     maxConcurrency: r.whole('maxConcurrency'),
     limit: { usd: r.big('limitUsd'), tok: r.big('limitTok') },
@@ -68,7 +78,7 @@ export function decodeRun(item: Item): Run {
     sessions: r.whole('sessions'),
     v: r.whole('v'),
     reportedAt: r.wholeOrNull('reportedAt'),
-    tags: decodeTags(r.map('tags'), where),
+    tags: decodeTags(r.required('tags'), where),
     dueAt: r.wholeOrNull('dueAt'),
     createdAt: r.whole('createdAt'),
     updatedAt: r.whole('updatedAt'),
@@ -76,13 +86,4 @@ export function decodeRun(item: Item): Run {
     finishedAt: r.wholeOrNull('finishedAt'),
     expiresAt: r.wholeOrNull('expiresAt'),
   }
-}
-
-function decodeTags(map: Item, where: string): { [key: string]: string } {
-  return Object.fromEntries(
-    Object.entries(map).map(([key, value]) => {
-      if (typeof value !== 'string') throw new BadItemError(`${where}: tag ${JSON.stringify(key)} is not a string`)
-      return [key, value]
-    }),
-  )
 }

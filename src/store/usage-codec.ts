@@ -1,11 +1,11 @@
 /** Usage items and their folds. Rows stand in bodies, as JSON: a fold of many tags is long, and deflates well. */
 import { type ReportRow, tagList, type UsageDay, type UsageItem } from '../domain/report.ts'
-import { type BookRow, CALL_OUTCOMES, COUNTS, NO_TOTALS, type Totals } from '../domain/usage.ts'
+import { type BookRow, CALL_OUTCOMES, COUNTS, NO_TOTALS, saturated, type Totals } from '../domain/usage.ts'
 import { BadItemError, ItemReader, present } from './item-reader.ts'
 import { parseUsageItemKey, parseUsagePartition } from './keys.ts'
 import { A, ITEM_VERSION, OUTCOME } from './table.ts'
 import type { Item } from './table-client.ts'
-import { whole } from './value-codecs.ts'
+import { decodeTags, encodeTags, whole } from './value-codecs.ts'
 
 /** Agent, model, outcome, the counts in the order of COUNTS, and the cost in pico-USD. */
 type RowText = readonly [string, string, string, readonly number[], string]
@@ -27,7 +27,7 @@ export const encodeUsageItem = (item: UsageItem): Item =>
     [A.at]: item.at,
     [A.v]: item.v,
     [A.team]: item.team,
-    [A.tags]: item.tags,
+    [A.tags]: encodeTags(item.tags),
     [A.before]: item.before,
     [A.seal]: item.seal ? 1 : null,
   })
@@ -42,8 +42,6 @@ export function decodeUsageItem(item: Item, body: string | undefined): UsageItem
   const r = new ItemReader(item, A, where)
   const { runId, round, from } = parseUsageItemKey(sk)
   const value = parse(body, where) as { rows?: unknown; base?: unknown } | null
-  const tags = Object.entries(r.map('tags'))
-  if (tags.some(([, text]) => typeof text !== 'string')) throw new BadItemError(`${where}: a tag is no string`)
   return {
     tenant: parseUsagePartition(pk).tenant,
     runId,
@@ -52,7 +50,7 @@ export function decodeUsageItem(item: Item, body: string | undefined): UsageItem
     from,
     v: r.whole('v'),
     team: r.text('team'),
-    tags: Object.fromEntries(tags) as { [key: string]: string },
+    tags: decodeTags(r.required('tags'), where),
     rows: readRows(value?.rows, where),
     base: value?.base === undefined ? [] : readRows(value.base, where),
     before: r.wholeOrNull('before'),
@@ -110,7 +108,7 @@ function readRows(value: unknown, where: string): BookRow[] {
 }
 
 function readCount(value: unknown, where: string): number {
-  if (typeof value === 'number' && Number.isSafeInteger(value)) return value
+  if (typeof value === 'number' && Number.isInteger(value)) return saturated(value)
   throw new BadItemError(`${where}: ${JSON.stringify(value)} is no count`)
 }
 

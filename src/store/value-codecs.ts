@@ -98,8 +98,32 @@ export function encodeTotals(totals: Totals): Item {
 
 export function decodeTotals(r: ItemReader<typeof TOTALS>): Totals {
   const totals = { ...NO_TOTALS, cost: r.has('cost') ? r.big('cost') : 0n }
-  for (const field of COUNTS) if (r.has(field)) totals[field] = r.whole(field)
+  for (const field of COUNTS) if (r.has(field)) totals[field] = r.count(field)
   return totals
+}
+
+/**
+ * Tags as JSON text, a list of pairs: their names come from outside, and as names of a map's attributes the SDK refuses
+ * some of them (`constructor`, `__proto__`).
+ */
+export const encodeTags = (tags: { readonly [name: string]: string }): string => JSON.stringify(Object.entries(tags))
+
+/** @param stored what encodeTags has made, or a map of texts @throws BadItemError */
+export function decodeTags(stored: Attribute | undefined, where: string): { [name: string]: string } {
+  const pairs = isMap(stored) ? Object.entries(stored) : parseTags(stored)
+  if (!Array.isArray(pairs)) throw new BadItemError(`${where}: its tags are no list of names and texts`)
+  for (const pair of pairs)
+    if (!Array.isArray(pair) || pair.length !== 2 || pair.some((part) => typeof part !== 'string'))
+      throw new BadItemError(`${where}: tag ${JSON.stringify(Array.isArray(pair) ? pair[0] : pair)} is not a string`)
+  return Object.fromEntries(pairs)
+}
+
+function parseTags(stored: Attribute | undefined): unknown {
+  try {
+    return typeof stored === 'string' ? JSON.parse(stored) : undefined
+  } catch {
+    return undefined
+  }
 }
 
 export const isNothing = (totals: Totals): boolean => totals.cost === 0n && COUNTS.every((field) => totals[field] === 0)

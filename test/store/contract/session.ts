@@ -60,7 +60,7 @@ const DRIVING: HeaderCase[] = [
     name: 'W12 suspend until a time, whatever is pending',
     from: { pending: new Set([3]), settled: 2 },
     write: (store, ref) => store.suspend(ref, 1, { on: 'time', wakeAt: LATER, rows, closed: false, now: NOW }),
-    becomes: { ...waiting, asks: new Set(['timer']), wakeAt: LATER, rows, updatedAt: NOW },
+    becomes: { ...waiting, asks: new Set(['timer']), wakeAt: LATER, waited: 1, rows, updatedAt: NOW },
     refused: {
       'it was asked to stop': { stop: 'cancelled' },
       'somebody has claimed it since': { attempt: 2 },
