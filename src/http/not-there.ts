@@ -10,7 +10,6 @@ const NOT_THERE: readonly [path: string, methods: readonly string[], what: strin
   ['/v1/runs/:runId/approvals/:approvalId', ['POST'], 'Approving tool calls'],
   ['/v1/schedules', ['GET', 'POST'], 'Scheduling runs over the API'],
   ['/v1/schedules/:id', ['DELETE'], 'Scheduling runs over the API'],
-  ['/v1/openapi.json', ['GET'], 'The OpenAPI document'],
 ]
 
 export const notThereRoutes: readonly Route[] = NOT_THERE.map(([path, methods, what]) => ({

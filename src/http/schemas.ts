@@ -12,10 +12,12 @@ const RUN_STATUSES = ['running', 'waiting', 'completed', 'failed', 'cancelled'] 
 
 const wellFormed = z.refine<string>((t) => t.isWellFormed(), { error: 'holds half of a surrogate pair' })
 const filled = z.refine<string>((t) => t.trim() !== '', { error: 'must not be empty' })
+/** What the OpenAPI document says of a refinement, which JSON Schema cannot be made of. */
+const isFilled = z.meta({ minLength: 1, pattern: '\\S' })
 const aString = {
   error: (issue: { input?: unknown }) => (issue.input === undefined ? 'is missing' : 'must be a string'),
 }
-const text = z.string(aString).check(filled, wellFormed)
+const text = z.string(aString).check(filled, wellFormed, isFilled)
 const name = text.check(z.maxLength(MAX_NAME, { error: `must have at most ${MAX_NAME} characters` }))
 const tagText = z.string(aString).check(wellFormed)
 const shortTags = z.refine<{ [name: string]: string }>(
@@ -50,9 +52,10 @@ export const createRunBody = z
           .check(z.minimum(1, { error: concurrency }), z.maximum(HIGHEST_MAX_CONCURRENCY, { error: concurrency })),
       ),
       tags: z.optional(
-        z.record(tagText.check(filled), tagText, { error: 'must be an object of strings' }).check(
+        z.record(tagText.check(filled, isFilled), tagText, { error: 'must be an object of strings' }).check(
           z.refine((t) => Object.keys(t).length <= MAX_TAGS, { error: `must hold at most ${MAX_TAGS} tags` }),
           shortTags,
+          z.meta({ maxProperties: MAX_TAGS, description: `name and value at most ${MAX_TAG_BYTES} bytes together` }),
         ),
       ),
     },
@@ -68,22 +71,26 @@ export const createRunBody = z
     z.refine((b) => b.agent === undefined || b.tasks === undefined, {
       error: 'has both agent and tasks: each task names its own agent',
     }),
+    z.meta({ oneOf: [{ required: ['input'] }, { required: ['tasks'], not: { required: ['agent'] } }] }),
   )
 export type CreateRunBody = z.infer<typeof createRunBody>
 
 export const inputBody = z.strictObject({ input: text }, { error: 'must be a JSON object with input' })
+/** for routes that take no body */
+export const noBody = z.strictObject({})
 
 const pageSize = `must be a whole number from 1 to ${MAX_PAGE}`
 const limit = z._default(
   z.pipe(
-    z
-      .string()
-      .check(z.refine((t) => /^\d{1,3}$/.test(t) && Number(t) >= 1 && Number(t) <= MAX_PAGE, { error: pageSize })),
+    z.string().check(
+      z.refine((t) => /^\d{1,3}$/.test(t) && Number(t) >= 1 && Number(t) <= MAX_PAGE, { error: pageSize }),
+      z.meta({ type: 'integer', minimum: 1, maximum: MAX_PAGE, default: DEFAULT_PAGE }),
+    ),
     z.transform(Number),
   ),
   DEFAULT_PAGE,
 )
-const paging = { limit, cursor: z.optional(z.string()) }
+const paging = { limit, cursor: z.optional(z.string().check(z.describe('`next` of the page before, unchanged'))) }
 
 export const noQuery = z.strictObject({})
 export const pageQuery = z.strictObject(paging)
