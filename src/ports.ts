@@ -29,6 +29,7 @@ import type {
   ToolResultSlot,
 } from './domain/turn.ts'
 import type { BookRow, Books } from './domain/usage.ts'
+import type { IdempotencyStore } from './ports/idempotency-store.ts'
 import type { UsageStore } from './ports/usage-store.ts'
 
 export type * from './ports/model.ts'
@@ -117,7 +118,7 @@ export interface Claim {
  * The books. One method per write of docs/protocol.md (its number is given), each one conditional write on one item.
  * Reads that decide anything are consistent.
  */
-export interface Store extends UsageStore {
+export interface Store extends UsageStore, IdempotencyStore {
   // ---- the run
   /** before W1; the same text under the same hash */
   putDefinition(ref: RunRef, hash: string, definition: TeamDefinition): Promise<void>

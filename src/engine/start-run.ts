@@ -8,10 +8,11 @@ import {
   MAX_TASKS,
 } from '../domain/limits.ts'
 import { UNLIMITED } from '../domain/money.ts'
-import { FIRST_INPUT_REF, type Run, type RunInput } from '../domain/run.ts'
+import { FIRST_INPUT_REF, type Run, type RunInput, type RunRef } from '../domain/run.ts'
 import { findAgent, type TeamDefinition } from '../domain/team.ts'
 import { byteLength } from '../domain/text.ts'
 import type { EngineContext } from './context.ts'
+import { definitionOf } from './definition.ts'
 import { freezePrices, unpricedModels } from './freeze-prices.ts'
 import { rootHeader } from './new-header.ts'
 
@@ -38,6 +39,10 @@ export interface StartRun {
  */
 export async function startRun(ctx: EngineContext, request: StartRun): Promise<Run> {
   const input = checkRequest(request)
+  if (request.runId !== undefined) {
+    const begun = await goOnWith(ctx, { tenant: request.tenant, runId: request.runId })
+    if (begun) return begun
+  }
   const said = await ctx.teams.get(request.team)
   checkAgents(said, request, input)
   const team = await freezePrices(ctx.prices, said)
@@ -77,16 +82,32 @@ export async function startRun(ctx: EngineContext, request: StartRun): Promise<R
     ctx.log.warn('calls of these models will have no price', { ...ref, team: team.name, models: unpriced })
   await ctx.store.putDefinition(ref, hash, team)
   await ctx.store.putInput(ref, 1, FIRST_INPUT_REF, input)
-  const put = await ctx.store.createRun(run)
+  if ((await ctx.store.createRun(run)) === 'already') return (await goOnWith(ctx, ref)) ?? gone(ref)
+  await putRoot(ctx, run, team)
+  return run
+}
+
+/** What may be left to do of a run that is there: whoever began it may have died behind any of its writes. */
+async function goOnWith(ctx: EngineContext, ref: RunRef): Promise<Run | undefined> {
+  const run = await ctx.store.getRun(ref, { consistent: true })
+  // from what is stored: the team's file may say something else by now
+  if (run?.status === 'running' && run.round === 1) await putRoot(ctx, run, await definitionOf(ctx, run))
+  return run
+}
+
+async function putRoot(ctx: EngineContext, run: Run, team: TeamDefinition): Promise<void> {
+  const ref = { tenant: run.tenant, runId: run.runId }
   try {
-    await ctx.store.putHeader(rootHeader(run, team, now))
+    await ctx.store.putHeader(rootHeader(run, team, ctx.clock.now()))
     await ctx.invoker.invoke({ ...ref, sessionId: rootSessionId(ref.runId) })
   } catch (fault) {
     // the run is a fact by now: a caller who was told of a failure would start it twice. The sweep goes on with it
     ctx.log.warn('a run waits for the sweep: its root could not be invoked', { ...ref, fault: String(fault) })
   }
-  if (put === 'written') return run
-  return (await ctx.store.getRun(ref, { consistent: true })) ?? run
+}
+
+function gone({ runId }: RunRef): never {
+  throw new SubledgerError('unknown_run', `The run ${runId} that this request had started is not there any more.`)
 }
 
 function checkRequest(r: StartRun): RunInput {

@@ -145,6 +145,11 @@ export const idempotencyKey = (tenant: string, route: string, key: string): Key 
     .update(JSON.stringify([route, key]))
     .digest('hex'),
 })
+/** A part of an answer that its record cannot hold. */
+export const idempotencyPartKey = (tenant: string, route: string, key: string, nonce: string, part: number): Key => {
+  const { pk, sk } = idempotencyKey(tenant, route, key)
+  return { pk, sk: `${sk}#${check('nonce', nonce, DRIVER)}#${fixed('part', part, 4)}` }
+}
 /**
  * What a tenant has spent in a day (`2026-01-31`, UTC), `T#<tenant>#USAGE#<day>`. What a report of a folded day needs
  * stands side by side:

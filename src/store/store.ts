@@ -2,6 +2,7 @@ import type { Store } from '../ports.ts'
 import { bookSlots } from './book-slots.ts'
 import { correctionWrites } from './correction-writes.ts'
 import { delegationWrites } from './delegation-writes.ts'
+import { idempotency } from './idempotency.ts'
 import { logReads } from './log-reads.ts'
 import { logWrites } from './log-writes.ts'
 import { runBodies } from './run-bodies.ts'
@@ -30,4 +31,5 @@ export const createStore = (table: TableClient): Store => ({
   ...teamState(table),
   ...usageWrites(table),
   ...usageReads(table),
+  ...idempotency(table),
 })

@@ -143,7 +143,11 @@ export const A = {
 
   // other partitions, filled by later work
   bodyHash: 'bh',
+  /** names what a request makes, so that its retry finds it */
+  token: 'ik',
+  /** status of a stored answer; its body stands with it */
   answer: 'an',
+  location: 'lo',
   held: 'h',
   spent: 'sp',
 } as const

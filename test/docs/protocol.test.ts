@@ -51,6 +51,7 @@ async function sentBy(write: (store: Store) => Promise<unknown>): Promise<Sent[]
 }
 
 const [ref, run, now] = [rootRef(), runRef(), T0]
+const once = { tenant: 'local', route: 'POST /v1/runs', key: 'k' }
 const ERROR = { code: 'x', message: 'y' }
 const suspend = { rows: [], now, closed: false, wakeAt: T0 }
 const end = { status: 'completed', stopReason: 'end_turn', error: ERROR, now } as const
@@ -91,6 +92,12 @@ const FULL: readonly [section: string, write: (s: Store) => Promise<unknown>][] 
   ['A new round', (s) => s.openRound(run, { seenRound: 1, inputRef: DRIVER, dueAt: T0, now })],
   ['A new round', (s) => s.reopenRoot(ref, 1, now)],
   ['A pause of a model', (s) => s.coolDown('local', 'crew', 'mini', T0)],
+  ['An idempotency record', (s) => s.putOnce(once, { bodyHash: 'x', token: 'y', createdAt: T0, expiresAt: 1 }, T0)],
+  [
+    'An idempotency record',
+    (s) => s.answerOnce(once, { token: 'y', expiresAt: 1 }, { status: 202, location: '/x', body: '{}' }, DRIVER),
+  ],
+  ['An idempotency record', (s) => s.releaseOnce(once, 'y')],
 ]
 const OTHER_CONDITIONS: typeof FULL = [
   ['W9', (s) => s.bookLate(ref, aResponse(), DRIVER)],
@@ -130,6 +137,7 @@ describe('docs/protocol.md', () => {
       ...'delegate settle lend takeLoan raiseOwn correctOwn correctParent'.split(' '),
       ...'putRequest putResponse bookLate putToolResult putDefinition putInput coolDown'.split(' '),
       ...'putUsage openUsageDay closeUsageHours putUsageHour putLateUsage putUsageDay moveUsageFolded'.split(' '),
+      ...'putOnce answerOnce releaseOnce'.split(' '),
     ]
     const reads = /^(get|list|read|due|has|is)/
     expect(

@@ -210,10 +210,16 @@ describe('refusals', () => {
     })
   })
 
-  test('of an Idempotency-Key, which this version does not know', async () => {
-    const headers = { 'idempotency-key': 'abc' }
-    for (const path of ['/v1/runs', `/v1/runs/${NO_RUN}/input`, `/v1/runs/${NO_RUN}/cancel`])
-      expectProblem(await api.post(path, good, headers), 501, 'not_supported')
+  test('of an Idempotency-Key that is none', async () => {
+    const headers = { 'idempotency-key': 'two words' }
+    const problem = expectProblem(await api.post('/v1/runs', good, headers), 400, 'bad_request')
+    expect(problem.errors![0]!.path).toBe('Idempotency-Key')
+    for (const path of ['input', 'cancel'])
+      expectProblem(
+        await api.post(`/v1/runs/${NO_RUN}/${path}`, path === 'input' ? { input: 'x' } : {}, headers),
+        400,
+        'bad_request',
+      )
   })
 
   describe('of a query', () => {

@@ -87,6 +87,12 @@ const PROVOKE: { readonly [code: string]: Make } = {
   'not_supported startRun': () => withBody({ team: 'good', input: 'x', webhook: 'https://example.test' }),
   not_supported: good,
   run_active: (o, t, at) => merge(good(o, t, at), { path: { runId: t.running.runId } }),
+  idempotency_mismatch: async (o, t, at) => {
+    const key = { 'idempotency-key': `mismatch ${o.id}`.replace(' ', '-') }
+    const ask = await merge(good(o, t, at), { headers: key })
+    await send(o, ask, t, at, 'first')
+    return { ...ask, body: JSON.stringify({ ...BODIES[o.id], input: 'something else' }) }
+  },
   forbidden: (o, t, at) => merge(good(o, t, at), { headers: { origin: 'https://evil.example' } }),
   unauthorized: good,
   internal: good,
@@ -121,7 +127,7 @@ export async function driveContract(doc: ReadDocument, target: Target): Promise<
     }
     const make = code === null ? good : (PROVOKE[`${code} ${operation.id}`] ?? PROVOKE[code])
     if (!make) throw new Error(`nobody knows how ${operation.name} is refused with ${code}`)
-    const response = await ask(operation, await make(operation, there, target), there, target, code)
+    const response = await send(operation, await make(operation, there, target), there, target, code)
     const body = await response.text()
     const found = [...doc.check(operation, response, body)]
     if (response.status !== status)
@@ -175,7 +181,7 @@ async function settled(target: Target, runId: string): Promise<void> {
   }
 }
 
-function ask(operation: Documented, a: Ask, there: There, target: Target, code: string | null): Promise<Response> {
+function send(operation: Documented, a: Ask, there: There, target: Target, code: string | null): Promise<Response> {
   const values: { [name: string]: string } = {
     runId: there.ended.runId,
     sessionId: there.ended.rootSessionId,

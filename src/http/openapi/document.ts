@@ -48,6 +48,13 @@ export function openApiDocument(): Json {
   }
 }
 
+const IDEMPOTENCY_KEY = {
+  name: 'Idempotency-Key',
+  in: 'header',
+  description: 'Kept a day: the same key and body get the same answer, and nothing is done twice. Another body: 422',
+  schema: { type: 'string', pattern: '^[!-~]{1,255}$' },
+}
+
 const reference = (id: string): string => `#/components/schemas/${id}`
 
 function componentSchemas(): Json {
@@ -73,8 +80,11 @@ const pathItem = (path: string): Json => {
 }
 
 function operationObject(operation: Operation): Json {
-  const { id, summary, query, body, open } = operation
-  const parameters = [...(query ? queryParameters(query) : [])]
+  const { method, id, summary, query, body, open, answer } = operation
+  const parameters = [
+    ...(query ? queryParameters(query) : []),
+    ...(method === 'POST' && answer ? [IDEMPOTENCY_KEY] : []),
+  ]
   return {
     operationId: id,
     summary,

@@ -203,6 +203,7 @@ export function codesOf(operation: Operation): ErrorCode[] {
   if (query) add('bad_request')
   if (query && 'cursor' in query.shape) add('bad_cursor')
   if (body) add('bad_request', 'bad_json', 'too_large', 'unsupported_media_type')
+  if (answer && body && operation.method === 'POST' && !operation.bodyOptional) add('idempotency_mismatch')
   if (!open && answer) add('internal', 'throttled')
   return (Object.keys(ERRORS) as ErrorCode[]).filter((code) => codes.has(code))
 }
