@@ -30,7 +30,11 @@ export function compose(config: Config): LambdaContext {
     ids: systemIds,
     log: createJsonLogger(),
     ...(config.metrics && { metrics: createEmbeddedMetrics() }),
-    settings: { leaseMs: config.leaseMs, eventAgeMs: config.eventAgeMs },
+    settings: {
+      leaseMs: config.leaseMs,
+      eventAgeMs: config.eventAgeMs,
+      ...(config.retentionMs !== undefined && { retentionMs: config.retentionMs }),
+    },
   }
 }
 

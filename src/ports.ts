@@ -132,7 +132,8 @@ export interface Store extends UsageStore, IdempotencyStore {
   getTasks(ref: RunRef, round: number, inputRef: string, first: number): Promise<readonly TaskInput[]>
   /** W1 */
   createRun(run: Run): Promise<Put>
-  getRun(ref: RunRef, options?: { consistent?: boolean }): Promise<Run | undefined>
+  /** undefined also for a run that is gone, though its items are there; with `gone` that one too */
+  getRun(ref: RunRef, options?: { consistent?: boolean; gone?: boolean }): Promise<Run | undefined>
   /** RUN and all headers, as one query; eventually consistent, for reading only */
   getRunWithSessions(ref: RunRef): Promise<{ run: Run | undefined; headers: readonly SessionHeader[] }>
   /** newest first */
@@ -159,17 +160,29 @@ export interface Store extends UsageStore, IdempotencyStore {
       reportedAt: number
       /** null: nothing is unknown, the sweep need not look again */
       dueAt: number | null
+      /** epoch seconds from which on the run is gone; left out: it is kept */
+      expiresAt?: number
       now: number
     },
   ): Promise<Written<Run>>
   /** W23 */
   correctRun(ref: RunRef, seenV: number, to: { v: number; books: Books; now: number }): Promise<Written<Run>>
-  /** W24 */
-  undueRun(ref: RunRef, seen: { v: number; dueAt: number }): Promise<Written<Run>>
+  /** W24. `next`: when it is looked at again; left out: never */
+  undueRun(ref: RunRef, seen: { v: number; dueAt: number }, next?: number): Promise<Written<Run>>
   /** W25 */
   pushDue(ref: RunRef, seenDueAt: number, dueAt: number): Promise<Written<Run>>
   /** opens round `seenRound + 1` of an ended run */
-  openRound(ref: RunRef, to: { seenRound: number; inputRef: string; dueAt: number; now: number }): Promise<Written<Run>>
+  openRound(
+    ref: RunRef,
+    to: { seenRound: number; seenExpiresAt?: number | null; inputRef: string; dueAt: number; now: number },
+  ): Promise<Written<Run>>
+  /** an ended run is gone at once; what it has written is removed when it is due */
+  deleteRun(ref: RunRef, to: { dueAt: number; now: number }): Promise<Written<Run>>
+  /**
+   * Removes up to `limit` items of a run that is gone, the run's own last.
+   * @returns how many it has removed, and whether that was all
+   */
+  purgeRun(run: Run, limit: number): Promise<{ removed: number; done: boolean }>
 
   // ---- session headers
   /** W2 */

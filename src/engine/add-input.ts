@@ -39,6 +39,7 @@ export async function addInput(ctx: EngineContext, ref: RunRef, input: string, o
   await ctx.store.putInput(ref, run.round + 1, inputRef, { input })
   const opened = await ctx.store.openRound(ref, {
     seenRound: run.round,
+    seenExpiresAt: run.expiresAt,
     inputRef,
     dueAt: now + ctx.settings.eventAgeMs,
     now,

@@ -20,6 +20,8 @@ export interface EngineSettings {
   readonly leaseMs: number
   /** how long a queued session may wait for its event before the sweep sends another one */
   readonly eventAgeMs: number
+  /** how long a run is kept after its end; left out: for ever */
+  readonly retentionMs?: number
 }
 
 /** What an engine function knows of the invocation that runs it. */

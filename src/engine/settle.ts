@@ -16,10 +16,10 @@ import { addRow, type BookRow, type Books, known, NO_TOTALS, subBooks, subTotals
 import type { EngineContext } from './context.ts'
 import { reportUsage } from './usage-item.ts'
 
-type Ctx = Pick<EngineContext, 'store' | 'teams' | 'invoker' | 'clock' | 'ids' | 'log' | 'metrics'>
+type Ctx = Pick<EngineContext, 'store' | 'teams' | 'invoker' | 'clock' | 'ids' | 'log' | 'metrics' | 'settings'>
 
 /** After this time no invocation that may still hold a late answer can be alive: Lambda's longest life and a margin. */
-const LATE_ANSWERS_MS = 20 * 60_000
+export const LATE_ANSWERS_MS = 20 * 60_000
 
 /** What books take out of a budget: everything known, and everything unknown at its bound. */
 export function amountOf(books: Books): Amount {
@@ -119,6 +119,8 @@ async function finishRun(ctx: Ctx, root: SessionHeader): Promise<void> {
   const spent = await reportUsage(ctx, run, root)
   const now = ctx.clock.now()
   const books = subtreeBooks(root)
+  const { retentionMs } = ctx.settings
+  const expiresAt = retentionMs === undefined ? undefined : Math.ceil((now + retentionMs) / 1000)
   const finished = await ctx.store.finishRun(root, {
     round: root.round,
     status: root.status as TerminalStatus,
@@ -129,7 +131,8 @@ async function finishRun(ctx: Ctx, root: SessionHeader): Promise<void> {
     v: root.v,
     reportedAt: root.finishedAt!,
     // unknown calls may still get their late answer: the sweep looks once more when that is no longer possible
-    dueAt: unknown(books).calls > 0 ? now + LATE_ANSWERS_MS : null,
+    dueAt: unknown(books).calls > 0 ? now + LATE_ANSWERS_MS : expiresAt === undefined ? null : expiresAt * 1000,
+    ...(expiresAt !== undefined && { expiresAt }),
     now,
   })
   if (finished.written) ctx.metrics?.roundFinished({ tenant: run.tenant, team: run.team, rows: spent, at: now })
@@ -205,7 +208,8 @@ async function push(ctx: Ctx, from: SessionRef): Promise<void> {
 
 /** True: the run says what its root says, or is not for us to correct. */
 async function correctRun(ctx: Ctx, root: SessionHeader): Promise<boolean> {
-  const run = await ctx.store.getRun(root, { consistent: true })
+  // also one that was deleted: what is spent is spent
+  const run = await ctx.store.getRun(root, { consistent: true, gone: true })
   if (!run || run.status === 'running' || run.v >= root.v) return true
   if (run.round !== root.round) return false // a round has ended since the root was read
   await reportUsage(ctx, run, root)

@@ -6,6 +6,7 @@ import type { SessionHeader } from '../domain/session.ts'
 import { addInput } from '../engine/add-input.ts'
 import { cancelRun } from '../engine/cancel-run.ts'
 import { definitionOf } from '../engine/definition.ts'
+import { deleteRun } from '../engine/delete-run.ts'
 import { unpricedModels } from '../engine/freeze-prices.ts'
 import { type StartRun, startRun } from '../engine/start-run.ts'
 import { type ApiContext, findRun, type Route, runRef } from './api.ts'
@@ -25,7 +26,10 @@ export const runRoutes = (ctx: ApiContext): Route[] => [
       GET: (c, tenant) => listRuns(ctx, c, tenant),
     },
   },
-  { path: '/v1/runs/:runId', methods: { GET: (c, tenant) => getRun(ctx, c, tenant) } },
+  {
+    path: '/v1/runs/:runId',
+    methods: { GET: (c, tenant) => getRun(ctx, c, tenant), DELETE: (c, tenant) => remove(ctx, c, tenant) },
+  },
   { path: '/v1/runs/:runId/input', methods: { POST: (c, tenant) => input(ctx, c, tenant) } },
   { path: '/v1/runs/:runId/cancel', methods: { POST: (c, tenant) => cancel(ctx, c, tenant) } },
 ]
@@ -89,6 +93,12 @@ async function getRun(ctx: ApiContext, c: Context, tenant: string): Promise<Resp
   const ref = runRef(c, tenant)
   const { run, headers } = await readTree(ctx, ref)
   return c.json(await view(ctx, run, headers, { texts: true, exact: exact === 'true' }))
+}
+
+async function remove(ctx: ApiContext, c: Context, tenant: string): Promise<Response> {
+  checkQuery(noQuery, new URL(c.req.url).searchParams)
+  await deleteRun(ctx, runRef(c, tenant))
+  return c.body(null, 204)
 }
 
 async function input(ctx: ApiContext, c: Context, tenant: string): Promise<Response> {

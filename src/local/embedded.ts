@@ -85,7 +85,11 @@ export async function startEmbedded(options: EmbeddedOptions): Promise<Embedded>
     clock: systemClock,
     ids: systemIds,
     log,
-    settings: { leaseMs: settings.leaseMs, eventAgeMs: Math.min(EVENT_AGE_MS, settings.leaseMs) },
+    settings: {
+      leaseMs: settings.leaseMs,
+      eventAgeMs: Math.min(EVENT_AGE_MS, settings.leaseMs),
+      ...(settings.retentionMs !== undefined && { retentionMs: settings.retentionMs }),
+    },
   }
   const app = createApp(ctx, { tenantOf: () => TENANT, guard: guardLocal })
   const sweeping = options.work ? sweepRegularly(ctx, settings.sweepMs) : undefined
@@ -112,6 +116,7 @@ function readSettings({ env, leaseSeconds, sweepSeconds }: EmbeddedOptions) {
       leaseMs: leaseSeconds === undefined ? config.leaseMs : leaseSeconds * 1000,
       sweepMs: (sweepSeconds ?? seconds(env, 'SUBLEDGER_SWEEP_SECONDS', SWEEP_SECONDS)) * 1000,
       billFile: config.billFile,
+      retentionMs: config.retentionMs,
     }
   } catch (cause) {
     throw new LocalError((cause as Error).message, { cause })

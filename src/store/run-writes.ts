@@ -2,14 +2,14 @@
 import type { Run, RunRef } from '../domain/run.ts'
 import type { Put, Store, Written } from '../ports.ts'
 import { dueShard, runKey } from './keys.ts'
-import { decodeRun, encodeRun } from './run-codec.ts'
+import { decodeRun, encodeRun, ttlOf } from './run-codec.ts'
 import { all, type Clauses, ENDED, type Extras, putNew, updateItem } from './statements.ts'
 import type { TableClient } from './table-client.ts'
 import { encodeBooks, encodeError } from './value-codecs.ts'
 
 type RunWrites = Pick<
   Store,
-  'createRun' | 'cancelRun' | 'finishRun' | 'correctRun' | 'undueRun' | 'pushDue' | 'openRound'
+  'createRun' | 'cancelRun' | 'finishRun' | 'correctRun' | 'undueRun' | 'pushDue' | 'openRound' | 'deleteRun'
 >
 
 const NOT_DUE = ['#dueAt', '#dueShard']
@@ -62,6 +62,7 @@ export function runWrites(table: TableClient): RunWrites {
             '#updatedAt = :now',
             ...(to.error ? ['#error = :error'] : []),
             ...(due ? DUE : []),
+            ...(to.expiresAt !== undefined ? ['#expiresAt = :expiresAt'] : []),
           ],
           remove: [...(to.error ? [] : ['#error']), ...(due ? [] : NOT_DUE)],
         },
@@ -76,6 +77,7 @@ export function runWrites(table: TableClient): RunWrites {
           ':reportedAt': to.reportedAt,
           ':now': to.now,
           ...(to.dueAt !== null && { ':dueAt': to.dueAt, ':dueShard': dueShard(ref.runId) }),
+          ...(to.expiresAt !== undefined && { ':expiresAt': ttlOf(to.expiresAt) }),
         },
       )
     },
@@ -90,12 +92,12 @@ export function runWrites(table: TableClient): RunWrites {
       ),
 
     /** W24 */
-    undueRun: (ref, seen): Promise<Written<Run>> =>
+    undueRun: (ref, seen, next): Promise<Written<Run>> =>
       update(
         ref,
         all('#v = :v', '#status <> :running', '#dueAt = :dueAt'),
-        { remove: NOT_DUE },
-        { ':v': seen.v, ':dueAt': seen.dueAt },
+        next === undefined ? { remove: NOT_DUE } : { set: ['#dueAt = :next'] },
+        { ':v': seen.v, ':dueAt': seen.dueAt, ...(next !== undefined && { ':next': next }) },
       ),
 
     /** W25 */
@@ -108,13 +110,17 @@ export function runWrites(table: TableClient): RunWrites {
       ),
 
     /** Opens the next round of an ended run. What the last one ended with goes; its totals stay until this one ends. */
-    openRound: (ref, to): Promise<Written<Run>> =>
+    openRound: (ref, { seenExpiresAt = null, ...to }): Promise<Written<Run>> =>
       update(
         ref,
-        all('#round = :seen', ENDED),
+        all(
+          '#round = :seen',
+          ENDED,
+          seenExpiresAt === null ? 'attribute_not_exists(#expiresAt)' : '#expiresAt = :expiresAt',
+        ),
         {
           set: ['#status = :running', '#round = :next', '#inputRef = :inputRef', '#updatedAt = :now', ...DUE],
-          remove: ['#stop', '#stopReason', '#error', '#finishedAt', '#cancelRequestedAt'],
+          remove: ['#stop', '#stopReason', '#error', '#finishedAt', '#cancelRequestedAt', '#expiresAt'],
         },
         {
           ':seen': to.seenRound,
@@ -123,6 +129,20 @@ export function runWrites(table: TableClient): RunWrites {
           ':dueAt': to.dueAt,
           ':dueShard': dueShard(ref.runId),
           ':now': to.now,
+          ...(seenExpiresAt !== null && { ':expiresAt': ttlOf(seenExpiresAt) }),
+        },
+      ),
+
+    /** From now on nobody finds it: it is out of the list, and its time is over. The sweep removes it when it is due. */
+    deleteRun: (ref, to): Promise<Written<Run>> =>
+      update(
+        ref,
+        ENDED,
+        { set: ['#expiresAt = :expiresAt', ...DUE], remove: ['#runsTenant', '#runsId'] },
+        {
+          ':expiresAt': ttlOf(Math.floor(to.now / 1000)),
+          ':dueAt': to.dueAt,
+          ':dueShard': dueShard(ref.runId),
         },
       ),
   }

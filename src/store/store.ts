@@ -5,6 +5,7 @@ import { delegationWrites } from './delegation-writes.ts'
 import { idempotency } from './idempotency.ts'
 import { logReads } from './log-reads.ts'
 import { logWrites } from './log-writes.ts'
+import { purge } from './purge.ts'
 import { runBodies } from './run-bodies.ts'
 import { runReads } from './run-reads.ts'
 import { runWrites } from './run-writes.ts'
@@ -17,11 +18,13 @@ import { usageWrites } from './usage-writes.ts'
 /**
  * The books on a table. Every write is one conditional write on one item; a condition that does not hold is a value,
  * everything else that goes wrong (throttling, a broken connection, a damaged item) is thrown.
+ * @param now epoch ms, for runs whose time is over
  */
-export const createStore = (table: TableClient): Store => ({
+export const createStore = (table: TableClient, now: () => number = Date.now): Store => ({
   ...runBodies(table),
   ...runWrites(table),
-  ...runReads(table),
+  ...purge(table),
+  ...runReads(table, now),
   ...sessionWrites(table),
   ...delegationWrites(table),
   ...correctionWrites(table),

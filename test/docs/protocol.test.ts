@@ -37,6 +37,10 @@ async function sentBy(write: (store: Store) => Promise<unknown>): Promise<Sent[]
   const listening: TableClient = {
     get: (request) => table.get(request),
     query: (request) => table.query(request),
+    delete(request) {
+      sent.push({ condition: request.condition ?? '', update: '' })
+      return table.delete(request)
+    },
     put(request) {
       sent.push({ condition: request.condition ?? '', update: '' })
       return table.put(request)
@@ -79,6 +83,8 @@ const FULL: readonly [section: string, write: (s: Store) => Promise<unknown>][] 
   ['W15', (s) => s.finish(ref, { ...end, round: 1, rows: [], unknowns: {}, finalTurn: 1, outputPreview: 'x' })],
   ['W16', (s) => s.settle(ref, { ...settlement, lent: money(1), seen: { v: 0, books: {} } }, now)],
   ['W17', (s) => s.finishRun(run, { ...end, round: 1, books: {}, sessions: 1, v: 1, reportedAt: T0, dueAt: T0 })],
+  ['A run is deleted', (s) => s.deleteRun(run, { dueAt: T0, now })],
+  ['A run is deleted', (s) => s.purgeRun(aRun({ expiresAt: 1 }), 10)],
   ['W18', (s) => s.lend(ref, 0, money(1), money(1))],
   ['W19', (s) => s.takeLoan(ref, money(1), money(2), 'own')],
   ['W20', (s) => s.raiseOwn(ref, money(1), money(1))],
@@ -132,7 +138,7 @@ describe('docs/protocol.md', () => {
 
   test('has a section for every write that the store has', () => {
     const methods = [
-      ...'createRun cancelRun finishRun correctRun undueRun pushDue openRound'.split(' '),
+      ...'createRun cancelRun finishRun correctRun undueRun pushDue openRound deleteRun purgeRun'.split(' '),
       ...'putHeader claim release heartbeat suspend stop cancelUnclaimed finish reopenRoot'.split(' '),
       ...'delegate settle lend takeLoan raiseOwn correctOwn correctParent'.split(' '),
       ...'putRequest putResponse bookLate putToolResult putDefinition putInput coolDown'.split(' '),

@@ -100,8 +100,9 @@ async function use(): Promise<void> {
       ...(body && { body: JSON.stringify(body) }),
       isBase64Encoded: false,
     })
-    expect([method, route, answer.statusCode]).toEqual([method, route, method === 'POST' ? 202 : 200])
-    return JSON.parse(answer.body)
+    const expected = { POST: 202, GET: 200, DELETE: 204 }[method]
+    expect([method, route, answer.statusCode]).toEqual([method, route, expected])
+    return answer.body ? JSON.parse(answer.body) : undefined
   }
 
   await run('start-run', { team: 'fan-out', input: 'Go' })
@@ -123,6 +124,7 @@ async function use(): Promise<void> {
   await call('GET', `/v1/runs/${runId}/sessions/${rootSessionId}/messages`)
   await call('GET', '/v1/runs')
 
+  await call('DELETE', `/v1/runs/${runId}`)
   for (const event of [lost, { ...lost, runId }])
     await run('dead-letter', { Records: [{ messageId: 'm', body: JSON.stringify({ requestPayload: event }) }] })
   await work()

@@ -292,7 +292,6 @@ describe('refusals', () => {
       ['POST', `/v1/runs/${NO_RUN}/retry`],
       ['PUT', `/v1/runs/${NO_RUN}/budget`],
       ['POST', `/v1/runs/${NO_RUN}/approvals/a`],
-      ['DELETE', `/v1/runs/${NO_RUN}`],
       ['GET', '/v1/schedules'],
       ['POST', '/v1/schedules'],
       ['DELETE', '/v1/schedules/a'],

@@ -33,7 +33,7 @@ afterAll(() => engine.invoker.close())
 /** The same API over parts that all fail alike. */
 function failing(fault: () => Error): ReturnType<typeof createApp> {
   const fail = () => Promise.reject(fault())
-  const table: TableClient = { get: fail, put: fail, update: fail, query: fail }
+  const table: TableClient = { get: fail, put: fail, update: fail, delete: fail, query: fail }
   return createApp({ ...ctx, store: createStore(table), teams: { list: fail, get: fail } }, options)
 }
 const named = (name: string) => Object.assign(new Error('as DynamoDB says it'), { name })

@@ -47,6 +47,8 @@ interface There {
   /** a run that has ended, with its root */
   readonly ended: { readonly runId: string; readonly rootSessionId: string }
   readonly running: { readonly runId: string }
+  /** one that has ended and may be deleted */
+  readonly spare: { readonly runId: string }
 }
 
 interface Ask {
@@ -65,7 +67,8 @@ const BODIES: { readonly [id: string]: object | undefined } = {
   cancelRun: undefined,
 }
 const withBody = (body: unknown): Ask => ({ headers: json, body: JSON.stringify(body) })
-const good: Make = (operation) => {
+const good: Make = (operation, there) => {
+  if (operation.id === 'deleteRun') return { path: { runId: there.spare.runId } }
   const body = BODIES[operation.id]
   return body ? withBody(body) : {}
 }
@@ -167,9 +170,10 @@ async function prepare(target: Target): Promise<There> {
     expect(response.status).toBe(202)
     return response.json()
   }
-  const [ended, running] = [await start('good'), await start('slow')]
+  const [ended, running, spare] = [await start('good'), await start('slow'), await start('good')]
   await settled(target, ended.runId)
-  return { ended, running }
+  await settled(target, spare.runId)
+  return { ended, running, spare }
 }
 
 /** Waits for a run to end. */

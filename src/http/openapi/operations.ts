@@ -133,6 +133,15 @@ export const OPERATIONS: readonly Operation[] = [
     refusals: ['unknown_run'],
   },
   {
+    method: 'DELETE',
+    path: RUN,
+    id: 'deleteRun',
+    summary: 'Deletes an ended run; its money stays in the reports',
+    query: noQuery,
+    answer: { status: 204, says: 'It is gone' },
+    refusals: ['unknown_run', 'run_active'],
+  },
+  {
     method: 'GET',
     path: '/v1/teams',
     id: 'listTeams',
@@ -183,7 +192,6 @@ export const OPERATIONS: readonly Operation[] = [
       ['POST', `${RUN}/retry`, 'retryRun', 'Tries failed tasks again'],
       ['PUT', `${RUN}/budget`, 'setBudget', 'Sets the budget of a run'],
       ['POST', `${RUN}/approvals/{approvalId}`, 'approve', 'Answers a tool call that waits for approval'],
-      ['DELETE', RUN, 'deleteRun', 'Deletes a run'],
       ['GET', '/v1/usage', 'report', 'The spend report'],
       ['GET', '/v1/schedules', 'listSchedules', 'Scheduled runs'],
       ['POST', '/v1/schedules', 'createSchedule', 'Schedules runs'],
