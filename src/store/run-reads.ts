@@ -30,6 +30,8 @@ type RunReads = Pick<
   'getRun' | 'getRunWithSessions' | 'listRuns' | 'dueRuns' | 'getHeader' | 'listHeaders' | 'listCalls'
 >
 
+/** Pages of the table that one look for runs reads: a filter that fits nothing must not read everything at once. */
+const MOST_PAGES = 4
 /** Sorts behind every key that begins with the prefix: `~` follows all letters and digits. */
 const END = '~'
 /** Attributes of an outcome without its body: a row of the books. */
@@ -62,6 +64,8 @@ export function runReads(table: TableClient, now: () => number): RunReads {
    * Fills a page of `limit` items from as many pages of the table as it takes, and looks one item further, so that `next`
    * is there only when there is more.
    * @param ahead how many items to look at for each that is wanted, where a filter drops some
+   * @param options.mostPages gives up after so many pages of the table, with a `next` behind what was looked at: the page
+   * may then be short, or empty
    */
   async function fill<T>(
     request: QueryRequest,
@@ -69,15 +73,18 @@ export function runReads(table: TableClient, now: () => number): RunReads {
     ahead: number,
     read: (item: Item) => T,
     cursor: (item: Item) => string,
-    shown: (item: Item) => boolean = () => true,
+    options: { shown?: (item: Item) => boolean; mostPages?: number } = {},
   ): Promise<Page<T>> {
     if (!Number.isSafeInteger(limit) || limit < 1) throw new RangeError(`limit ${limit} must be a whole number above 0`)
     const found: Item[] = []
+    const { shown, mostPages = Number.POSITIVE_INFINITY } = options
     let startAfter = request.startAfter
+    let pages = 0
     do {
+      if (pages++ === mostPages) return { items: found.map(read), next: cursor(startAfter!) }
       const wanted = (limit + 1 - found.length) * ahead
       const page = await table.query({ ...request, limit: wanted, ...(startAfter && { startAfter }) })
-      found.push(...page.items.filter(shown))
+      found.push(...(shown ? page.items.filter(shown) : page.items))
       startAfter = page.last
     } while (startAfter && found.length <= limit)
     const items = found.slice(0, limit)
@@ -128,7 +135,7 @@ export function runReads(table: TableClient, now: () => number): RunReads {
         filter ? 4 : 1,
         decodeRun,
         (item) => text(item, A.runsId),
-        (item) => !isGone(decodeRun(item), now()),
+        { shown: (item) => !isGone(decodeRun(item), now()), mostPages: MOST_PAGES },
       )
     },
 
