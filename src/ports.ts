@@ -196,11 +196,7 @@ export interface Store extends UsageStore, IdempotencyStore {
   /** W3 */
   claim(ref: SessionRef, claim: Claim): Promise<Written<SessionHeader>>
   /** W4; `continues`: it goes on in a new invocation by its own decision, and this is counted */
-  release(
-    ref: SessionRef,
-    attempt: number,
-    to: { continues: boolean; now: number },
-  ): Promise<Written<SessionHeader>>
+  release(ref: SessionRef, attempt: number, to: { continues: boolean; now: number }): Promise<Written<SessionHeader>>
   /** W4b */
   heartbeat(
     ref: SessionRef,

@@ -47,10 +47,7 @@ export const totalsOf = (r: ResponseSlot): Totals =>
     ? NO_TOTALS
     : { ...r.usage, calls: 1, cost: r.cost ?? 0n, unpricedCalls: r.cost === null ? 1 : 0 }
 
-export function readState(
-  slots: LogSlots,
-  header: Pick<SessionHeader, 'first' | 'parentId' | 'round'>,
-): LogState {
+export function readState(slots: LogSlots, header: Pick<SessionHeader, 'first' | 'parentId' | 'round'>): LogState {
   let state: LogState = {
     kind: 'start',
     n: -1,

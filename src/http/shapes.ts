@@ -195,6 +195,51 @@ export const team = z.strictObject({
   models: z.record(text, model),
 })
 
+const spendFigures = { ...priced, unpricedCalls: count, unknown: waste }
+export const spend = z.strictObject({
+  from: text,
+  to: text,
+  groupBy: z.array(text),
+  total: z.strictObject(spendFigures),
+  rows: z.array(
+    z.strictObject({
+      group: z.record(text, texts).check(says('by the names in groupBy; null: a run without that tag')),
+      ...spendFigures,
+    }),
+  ),
+})
+
+export const audit = z.strictObject({
+  runId,
+  status: run.shape.status,
+  balanced: z.boolean().check(says('nothing differs')),
+  checked: z.strictObject({ calls: count, sessions: count, usageItems: count }),
+  live: count.check(says('sessions that have not ended: their totals are not final, so they are not compared')),
+  differences: z.array(
+    z.strictObject({
+      sessionId: texts.check(says('null: the run as a whole')),
+      turn: z.nullable(count),
+      field: text,
+      found: text,
+      expected: text,
+      message: text,
+    }),
+  ),
+})
+
+export const receipts = z.strictObject({
+  settled: count.check(says('calls that are no longer unknown by it')),
+  receipts: z.array(
+    z.strictObject({
+      result: z.enum(['settled', 'known', 'no_call', 'ambiguous']),
+      sessionId: texts,
+      turn: z.nullable(count),
+      costUsd: maybeMoney,
+      detail: text,
+    }),
+  ),
+})
+
 export const runs = z.strictObject({ runs: z.array(run), next })
 export const sessions = z.strictObject({ sessions: z.array(session), next })
 export const messages = z.strictObject({ messages: z.array(message), next })
@@ -225,6 +270,9 @@ for (const [id, shape, description] of [
   ['Call', call, 'One model call, whatever came of it'],
   ['Books', books, 'The books of a run, cut three ways'],
   ['Team', team, 'Who is in a team, and what its models cost'],
+  ['SpendReport', spend, 'What finished rounds have spent'],
+  ['Audit', audit, "Whether a run's books balance"],
+  ['Receipts', receipts, 'What came of each receipt, in their order'],
   ['Runs', runs, 'A page of runs, newest first'],
   ['Sessions', sessions, 'A page of sessions'],
   ['Messages', messages, 'A page of a transcript'],

@@ -1,5 +1,6 @@
 /** Idempotency-Key: the same request again does nothing again, whatever became of the first one. */
 import { afterEach, describe, expect, test } from 'vitest'
+import { sweepRun } from '../../src/engine/sweep.ts'
 import { createApp } from '../../src/http/app.ts'
 import type { RunView } from '../../src/http/views/run.ts'
 import type { Clock } from '../../src/ports.ts'
@@ -166,7 +167,8 @@ async function crashAtEach(
       const send = await request(world)
       world.how = how
       world.failAt = world.writes() + n
-      expect([how, n, (await send()).status]).toEqual([how, n, 500])
+      // a run is a fact once it is put: what fails behind that is not told, and the sweep goes on with it
+      expect([500, 202]).toContain((await send()).status)
       // the caller comes back when the first request can no longer be at work
       ahead = 5_000
       const again = await send()
@@ -179,12 +181,19 @@ async function crashAtEach(
   return writes
 }
 
+/** What a sweep does when an event is so old that it must be lost. */
+async function goOn(world: World, answer: { text: string }): Promise<void> {
+  ahead += 200_000
+  await sweepRun(world.engine.ctx, { tenant: 'local', runId: idOf(answer) })
+  await world.engine.invoker.drain()
+}
+
 describe('after a crash between any two writes the retry finds what there is', () => {
   test('of a new run', async () => {
     const writes = await crashAtEach(
       async (world) => () => world.post('/v1/runs', good, 'k'),
       async (world, answer) => {
-        await world.engine.invoker.drain()
+        await goOn(world, answer)
         const runs = await runsOf(world)
         expect(runs.map((r) => [r.runId, r.status])).toEqual([[idOf(answer), 'completed']])
         expect(world.engine.scripted.bill).toHaveLength(1)
@@ -202,7 +211,7 @@ describe('after a crash between any two writes the retry finds what there is', (
         return () => world.post(`/v1/runs/${runId}/input`, { input: 'and on' }, 'k')
       },
       async (world, answer) => {
-        await world.engine.invoker.drain()
+        await goOn(world, answer)
         const run = await world.engine.ctx.store.getRun({ tenant: 'local', runId: idOf(answer) })
         expect([run?.round, run?.status]).toEqual([2, 'completed'])
         expect(world.engine.scripted.bill).toHaveLength(2)
@@ -218,7 +227,7 @@ describe('after a crash between any two writes the retry finds what there is', (
         return () => world.post(`/v1/runs/${runId}/cancel`, {}, 'k')
       },
       async (world, answer) => {
-        await world.engine.invoker.drain()
+        await goOn(world, answer)
         const run = await world.engine.ctx.store.getRun({ tenant: 'local', runId: idOf(answer) })
         expect(run?.status).toBe('cancelled')
       },

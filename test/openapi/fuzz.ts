@@ -79,6 +79,9 @@ export async function fuzz(options: { seed: number; requests: number }): Promise
     const type = Array.isArray(schema.type) ? pick(schema.type) : schema.type
     if (name === 'team') return 'good'
     if (name === 'agent') return 'root'
+    if (name === 'groupBy') return pick(['team', 'agent,model', 'day,outcome', 'tag:k1,team'])
+    if (schema.format === 'date') return '2026-01-31'
+    if (schema.format === 'date-time') return '2026-01-31T12:00:00Z'
     if (type === 'string') return filled()
     if (type === 'integer') return (schema.minimum ?? 0) + below(Math.min(schema.maximum ?? 100, 100))
     if (type === 'array') return Array.from({ length: 1 + below(3) }, () => valueFor(schema.items))
@@ -94,6 +97,9 @@ export async function fuzz(options: { seed: number; requests: number }): Promise
       if (forbidden.has(key) || (!required.has(key) && (choices.has(key) || random() < 0.5))) continue
       out[key] = valueFor(of, key)
     }
+    // a receipt says how its counts belong together in words only
+    if ('inputTokens' in out)
+      return { responseId: filled(), inputTokens: out.inputTokens, outputTokens: out.outputTokens }
     if (schema.additionalProperties?.type === 'string' && random() < 0.7) out[`k${below(5)}`] = letters()
     return out
   }

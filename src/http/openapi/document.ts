@@ -107,10 +107,13 @@ function queryParameters(query: z.ZodMiniObject): Json[] {
 
 function answers({ answer }: Operation): Json {
   if (!answer) return {}
-  const { status, says, shape, type, location } = answer
+  const { status, says, shape, type, location, csv } = answer
   const content = type
     ? { [type]: { schema: { type: 'string' } } }
-    : { 'application/json': { schema: shape ? schemaOf(shape) : { type: 'object' } } }
+    : {
+        'application/json': { schema: shape ? schemaOf(shape) : { type: 'object' } },
+        ...(csv && { 'text/csv': { schema: { type: 'string' } } }),
+      }
   return {
     [status]: {
       description: says,

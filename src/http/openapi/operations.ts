@@ -1,8 +1,24 @@
 /** Every operation of the API, for its OpenAPI document. A test compares it with the routes that the app has. */
 import type * as z from 'zod/mini'
 import { ERRORS, type ErrorCode } from '../../domain/errors.ts'
+import { receiptsBody } from '../audit.ts'
 import { createRunBody, inputBody, listRunsQuery, noBody, noQuery, pageQuery, runQuery } from '../schemas.ts'
-import { books, calls, health, messages, run, runs, session, sessions, team, teams } from '../shapes.ts'
+import {
+  audit,
+  books,
+  calls,
+  health,
+  messages,
+  receipts,
+  run,
+  runs,
+  session,
+  sessions,
+  spend,
+  team,
+  teams,
+} from '../shapes.ts'
+import { reportQuery } from '../usage-report.ts'
 
 type Schema = z.ZodMiniType
 
@@ -23,6 +39,8 @@ export interface Operation {
     /** absent: no content */
     readonly shape?: Schema
     readonly type?: 'text/plain'
+    /** it may be CSV too */
+    readonly csv?: true
     /** the answer has a `Location` */
     readonly location?: true
   }
@@ -133,6 +151,34 @@ export const OPERATIONS: readonly Operation[] = [
     refusals: ['unknown_run'],
   },
   {
+    method: 'GET',
+    path: `${RUN}/audit`,
+    id: 'auditRun',
+    summary: 'Whether the books of a run balance, recomputed from its calls up',
+    query: noQuery,
+    answer: ok(audit, 'What was looked at, and what differs'),
+    refusals: ['unknown_run'],
+  },
+  {
+    method: 'POST',
+    path: `${RUN}/receipts`,
+    id: 'settleReceipts',
+    summary: "Settles calls of unknown outcome by the provider's receipts",
+    query: noQuery,
+    body: receiptsBody,
+    answer: ok(receipts, 'What came of each receipt'),
+    refusals: ['unknown_run'],
+  },
+  {
+    method: 'GET',
+    path: '/v1/usage',
+    id: 'report',
+    summary: 'What finished rounds have spent; as CSV with format=csv',
+    query: reportQuery,
+    answer: { ...ok(spend, 'The report'), csv: true },
+    refusals: [],
+  },
+  {
     method: 'DELETE',
     path: RUN,
     id: 'deleteRun',
@@ -192,7 +238,6 @@ export const OPERATIONS: readonly Operation[] = [
       ['POST', `${RUN}/retry`, 'retryRun', 'Tries failed tasks again'],
       ['PUT', `${RUN}/budget`, 'setBudget', 'Sets the budget of a run'],
       ['POST', `${RUN}/approvals/{approvalId}`, 'approve', 'Answers a tool call that waits for approval'],
-      ['GET', '/v1/usage', 'report', 'The spend report'],
       ['GET', '/v1/schedules', 'listSchedules', 'Scheduled runs'],
       ['POST', '/v1/schedules', 'createSchedule', 'Schedules runs'],
       ['DELETE', '/v1/schedules/{id}', 'deleteSchedule', 'Ends a schedule'],

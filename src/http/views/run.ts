@@ -12,6 +12,7 @@ import { figuresView, time, timeOrNull } from './figures.ts'
 export type RunView = Answer<typeof run>
 /** `usd = costUsd + unknown.costUsd + heldUsd + availableUsd`, at every look. */
 export type BudgetView = Answer<typeof budget>
+export type WasteView = RunView['waste']
 export type SessionCounts = NonNullable<RunView['sessions']>
 
 /** What is known of a run beside its own item. */
