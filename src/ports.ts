@@ -16,6 +16,7 @@
  */
 import type { Amount } from './domain/money.ts'
 import type { Run, RunInput, RunRef, RunStatus, SessionRef, TaskInput } from './domain/run.ts'
+import type { Schedule } from './domain/schedule.ts'
 import type { Seen, SessionHeader, TerminalStatus } from './domain/session.ts'
 import type { TeamDefinition } from './domain/team.ts'
 import type {
@@ -30,6 +31,7 @@ import type {
 } from './domain/turn.ts'
 import type { BookRow, Books } from './domain/usage.ts'
 import type { IdempotencyStore } from './ports/idempotency-store.ts'
+import type { ScheduleRef, ScheduleStore } from './ports/schedule-store.ts'
 import type { UsageStore } from './ports/usage-store.ts'
 
 export type * from './ports/model.ts'
@@ -72,6 +74,12 @@ export interface Teams {
   list(): Promise<readonly { name: string; description: string }[]>
   /** @throws SubledgerError unknown_team, or bad_team with the places that are wrong */
   get(name: string): Promise<TeamDefinition>
+}
+
+/** Schedules whose definitions stand in a file. */
+export interface Schedules {
+  list(tenant: string): Promise<readonly Schedule[]>
+  get(ref: ScheduleRef): Promise<Schedule | undefined>
 }
 
 /** A conditional update's outcome, with the item as it is after the write. */
@@ -118,7 +126,7 @@ export interface Claim {
  * The books. One method per write of docs/protocol.md (its number is given), each one conditional write on one item.
  * Reads that decide anything are consistent.
  */
-export interface Store extends UsageStore, IdempotencyStore {
+export interface Store extends UsageStore, IdempotencyStore, ScheduleStore {
   // ---- the run
   /** before W1; the same text under the same hash */
   putDefinition(ref: RunRef, hash: string, definition: TeamDefinition): Promise<void>

@@ -1,4 +1,4 @@
-import type { Clock, Ids, Invoker, Logger, Metrics, Model, Prices, Store, Teams } from '../ports.ts'
+import type { Clock, Ids, Invoker, Logger, Metrics, Model, Prices, Schedules, Store, Teams } from '../ports.ts'
 
 /** Everything the engine needs of the outside world; `compose.ts` chooses the adapters. */
 export interface EngineContext {
@@ -6,6 +6,8 @@ export interface EngineContext {
   readonly teams: Teams
   readonly prices: Prices
   readonly model: Model
+  /** left out: there is no file of schedules */
+  readonly schedules?: Schedules
   readonly invoker: Invoker
   readonly clock: Clock
   readonly ids: Ids

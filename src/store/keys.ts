@@ -12,7 +12,7 @@
  *     TURN#<sessionId>#<n>#3#<driver>#<slot>#<part>    a part of a body that its slot cannot hold
  */
 import { createHash } from 'node:crypto'
-import { RUN_ID, SESSION_ID, TENANT } from '../domain/ids.ts'
+import { RUN_ID, SCHEDULE_ID, SESSION_ID, TENANT } from '../domain/ids.ts'
 import { DUE_SHARDS } from '../domain/limits.ts'
 import { hourOf, type UsageDayRef, type UsageItemRef, usageDayOf } from '../domain/report.ts'
 import type { RunRef, SessionRef } from '../domain/run.ts'
@@ -231,6 +231,22 @@ export function parseUsagePartition(pk: string): UsageDayRef {
 
 /** Shard of the index `due` in which days wait for their folds: behind those of the runs. */
 export const FOLD_SHARD = DUE_SHARDS
+
+/** Shard of the index `due` in which schedules wait. */
+export const SCHEDULE_SHARD = DUE_SHARDS + 1
+export const schedulePartition = (tenant: string): string => `${tenantPartition(tenant)}#SCHEDULE`
+/** A schedule, and what it has done: `T#<tenant>#SCHEDULE`. */
+export const scheduleKey = (tenant: string, id: string): Key => ({
+  pk: schedulePartition(tenant),
+  sk: check('schedule id', id, SCHEDULE_ID),
+})
+
+/** The tenant of a partition of schedules. @throws Error when it is none */
+export function parseSchedulePartition(pk: string): string {
+  const m = /^T#([^#]+)#SCHEDULE$/.exec(pk)
+  if (!m || !TENANT.test(m[1]!)) throw new Error(`${JSON.stringify(pk)} is no partition of schedules`)
+  return m[1]!
+}
 
 /** A budget over time: `period` names it (`2026-01`, `team:crew:2026-01`). */
 export const limitKey = (tenant: string, period: string): Key => ({

@@ -9,6 +9,7 @@ import { purge } from './purge.ts'
 import { runBodies } from './run-bodies.ts'
 import { runReads } from './run-reads.ts'
 import { runWrites } from './run-writes.ts'
+import { schedules } from './schedules.ts'
 import { sessionWrites } from './session-writes.ts'
 import type { TableClient } from './table-client.ts'
 import { teamState } from './team-state.ts'
@@ -35,4 +36,5 @@ export const createStore = (table: TableClient, now: () => number = Date.now): S
   ...usageWrites(table),
   ...usageReads(table),
   ...idempotency(table),
+  ...schedules(table),
 })

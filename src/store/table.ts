@@ -141,6 +141,9 @@ export const A = {
   /** names the list of the items that are in a fold */
   taken: 'tn',
 
+  /** what a schedule has done, JSON text */
+  state: 'sj',
+
   // other partitions, filled by later work
   bodyHash: 'bh',
   /** names what a request makes, so that its retry finds it */
