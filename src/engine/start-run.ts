@@ -110,6 +110,15 @@ function gone({ runId }: RunRef): never {
   throw new SubledgerError('unknown_run', `The run ${runId} that this request had started is not there any more.`)
 }
 
+/**
+ * Whether a run could be started so, now.
+ * @throws SubledgerError unknown_team, unknown_agent, bad_team, bad_request
+ */
+export async function checkStart(ctx: Pick<EngineContext, 'teams'>, request: StartRun): Promise<void> {
+  const input = checkRequest(request)
+  checkAgents(await ctx.teams.get(request.team), request, input)
+}
+
 function checkRequest(r: StartRun): RunInput {
   const issues: InputIssue[] = []
   const add = (path: string, message: string) => issues.push({ path, message })

@@ -208,3 +208,19 @@ async function putOff(ctx: Ctx, ref: ScheduleRef): Promise<void> {
     if ((await ctx.store.moveSchedule(ref, v, { ...state, dueAt })) === 'written') return
   }
 }
+
+/**
+ * Ticks the schedules of the file whose time has come since `since`, where nobody outside does it. Those that were missed
+ * come once.
+ * @returns until when they have been looked at
+ */
+export async function tickFromFile(ctx: Ctx, tenant: string, since: number): Promise<number> {
+  const now = ctx.clock.now()
+  for (const schedule of (await ctx.schedules?.list(tenant)) ?? []) {
+    const next = readSchedule(schedule.expression, schedule.timezone, schedule.createdAt)
+    let last: number | undefined
+    for (let at = next(since); at !== undefined && at <= now; at = next(at)) last = at
+    if (last !== undefined) await tick(ctx, { tenant, id: schedule.id }, last)
+  }
+  return now
+}

@@ -7,6 +7,7 @@ import { bookRoutes } from './calls.ts'
 import { notThereRoutes } from './not-there.ts'
 import { problemResponse } from './problem.ts'
 import { runRoutes } from './runs.ts'
+import { scheduleRoutes } from './schedules.ts'
 import { sessionRoutes } from './sessions.ts'
 import { teamRoutes } from './teams.ts'
 import { usageReportRoutes } from './usage-report.ts'
@@ -73,6 +74,7 @@ export function createApp(ctx: ApiContext, options: AppOptions): Hono {
     ...bookRoutes(ctx),
     ...auditRoutes(ctx),
     ...usageReportRoutes(ctx),
+    ...scheduleRoutes(ctx),
     ...teamRoutes(ctx),
     ...notThereRoutes,
   ]

@@ -32,48 +32,104 @@ const task = z.strictObject(
 
 const concurrency = `must be a whole number from 1 to ${HIGHEST_MAX_CONCURRENCY}`
 
+/** What a run is started from. */
+const runFields = {
+  team: name,
+  agent: z.optional(name),
+  input: z.optional(text),
+  tasks: z.optional(
+    z
+      .array(task, { error: 'must be a list of tasks' })
+      .check(
+        z.minLength(1, { error: 'must hold at least one task' }),
+        z.maxLength(MAX_TASKS, { error: `must hold at most ${MAX_TASKS} tasks` }),
+      ),
+  ),
+  maxConcurrency: z.optional(
+    z
+      .int({ error: concurrency })
+      .check(z.minimum(1, { error: concurrency }), z.maximum(HIGHEST_MAX_CONCURRENCY, { error: concurrency })),
+  ),
+  tags: z.optional(
+    z.record(tagText.check(filled, isFilled), tagText, { error: 'must be an object of strings' }).check(
+      z.refine((t) => Object.keys(t).length <= MAX_TAGS, { error: `must hold at most ${MAX_TAGS} tags` }),
+      shortTags,
+      z.meta({ maxProperties: MAX_TAGS, description: `name and value at most ${MAX_TAG_BYTES} bytes together` }),
+    ),
+  ),
+}
+
+/** A run starts from one thing. */
+interface Start {
+  readonly agent?: unknown
+  readonly input?: unknown
+  readonly tasks?: unknown
+}
+const startChecks = <T extends Start>() =>
+  [
+    z.refine<T>((b) => b.input === undefined || b.tasks === undefined, {
+      error: 'has both input and tasks: a run starts from one of them',
+    }),
+    z.refine<T>((b) => b.input !== undefined || b.tasks !== undefined, {
+      error: 'has neither input nor tasks: a run starts from one of them',
+    }),
+    z.refine<T>((b) => b.agent === undefined || b.tasks === undefined, {
+      error: 'has both agent and tasks: each task names its own agent',
+    }),
+  ] as const
+const ONE_START = [{ required: ['input'] }, { required: ['tasks'], not: { required: ['agent'] } }]
+
 export const createRunBody = z
+  .strictObject(runFields, { error: 'must be a JSON object' })
+  .check(...startChecks(), z.meta({ oneOf: ONE_START }))
+export type CreateRunBody = z.infer<typeof createRunBody>
+
+const OVERLAPS = ['skip', 'queue', 'allow'] as const
+const expression = z
+  .string(aString)
+  .check(z.maxLength(256, { error: 'must have at most 256 characters' }), filled, wellFormed, isFilled)
+
+/** A schedule, over the API and in a file. */
+export const scheduleBody = z
   .strictObject(
     {
-      team: name,
-      agent: z.optional(name),
-      input: z.optional(text),
-      tasks: z.optional(
-        z
-          .array(task, { error: 'must be a list of tasks' })
-          .check(
-            z.minLength(1, { error: 'must hold at least one task' }),
-            z.maxLength(MAX_TASKS, { error: `must hold at most ${MAX_TASKS} tasks` }),
-          ),
-      ),
-      maxConcurrency: z.optional(
-        z
-          .int({ error: concurrency })
-          .check(z.minimum(1, { error: concurrency }), z.maximum(HIGHEST_MAX_CONCURRENCY, { error: concurrency })),
-      ),
-      tags: z.optional(
-        z.record(tagText.check(filled, isFilled), tagText, { error: 'must be an object of strings' }).check(
-          z.refine((t) => Object.keys(t).length <= MAX_TAGS, { error: `must hold at most ${MAX_TAGS} tags` }),
-          shortTags,
-          z.meta({ maxProperties: MAX_TAGS, description: `name and value at most ${MAX_TAG_BYTES} bytes together` }),
+      cron: z.optional(
+        expression.check(
+          z.meta({
+            examples: ['0 3 * * ? *'],
+            description: "minutes, hours, day of month, month, day of week, year: EventBridge's own form",
+          }),
         ),
       ),
+      rate: z.optional(expression.check(z.meta({ examples: ['1 day'], description: 'such as 5 minutes' }))),
+      timezone: z.optional(
+        name.check(z.meta({ examples: ['Europe/Berlin'], description: 'of a cron; UTC unless given' })),
+      ),
+      overlap: z.optional(
+        z
+          .enum(OVERLAPS, { error: `must be one of ${OVERLAPS.join(', ')}` })
+          .check(z.describe('what becomes of a tick while the run before it goes on; skip unless given')),
+      ),
+      ...runFields,
     },
     { error: 'must be a JSON object' },
   )
   .check(
-    z.refine((b) => b.input === undefined || b.tasks === undefined, {
-      error: 'has both input and tasks: a run starts from one of them',
+    ...startChecks(),
+    z.refine((b) => (b.cron === undefined) !== (b.rate === undefined), {
+      error: 'needs a cron or a rate, and not both',
     }),
-    z.refine((b) => b.input !== undefined || b.tasks !== undefined, {
-      error: 'has neither input nor tasks: a run starts from one of them',
+    z.refine((b) => b.rate === undefined || b.timezone === undefined, {
+      error: 'has a time zone, which is of a cron alone',
     }),
-    z.refine((b) => b.agent === undefined || b.tasks === undefined, {
-      error: 'has both agent and tasks: each task names its own agent',
+    z.meta({
+      oneOf: ONE_START.flatMap((start) => [
+        { ...start, required: [...start.required, 'cron'], properties: { rate: false } },
+        { ...start, required: [...start.required, 'rate'], properties: { cron: false, timezone: false } },
+      ]),
     }),
-    z.meta({ oneOf: [{ required: ['input'] }, { required: ['tasks'], not: { required: ['agent'] } }] }),
   )
-export type CreateRunBody = z.infer<typeof createRunBody>
+export type ScheduleBody = z.infer<typeof scheduleBody>
 
 export const inputBody = z.strictObject({ input: text }, { error: 'must be a JSON object with input' })
 /** for routes that take no body */

@@ -240,6 +240,33 @@ export const receipts = z.strictObject({
   ),
 })
 
+export const schedule = z.strictObject({
+  scheduleId: text,
+  source: z.enum(['api', 'file']),
+  expression: text.check(says('cron(...) or rate(...)')),
+  timezone: text,
+  overlap: z.enum(['skip', 'queue', 'allow']),
+  team: text,
+  agent: texts,
+  input: texts.check(says('a preview; null: it starts from tasks')),
+  tasks: z.nullable(count).check(says('number of tasks')),
+  tags: z.record(text, text),
+  createdAt: maybeTime.check(says('null: it stands in a file')),
+  nextAt: maybeTime.check(says('null: it does not come again')),
+  queued: count.check(says('ticks that wait for the run before them')),
+  skipped: count.check(says('ticks that were skipped')),
+  lastTicks: z
+    .array(
+      z.strictObject({
+        scheduledAt: time,
+        outcome: z.enum(['started', 'queued', 'skipped', 'failed']),
+        runId: z.nullable(runId),
+      }),
+    )
+    .check(says('newest first')),
+})
+export const schedules = z.strictObject({ schedules: z.array(schedule) })
+
 export const runs = z.strictObject({ runs: z.array(run), next })
 export const sessions = z.strictObject({ sessions: z.array(session), next })
 export const messages = z.strictObject({ messages: z.array(message), next })
@@ -273,6 +300,8 @@ for (const [id, shape, description] of [
   ['SpendReport', spend, 'What finished rounds have spent'],
   ['Audit', audit, "Whether a run's books balance"],
   ['Receipts', receipts, 'What came of each receipt, in their order'],
+  ['Schedule', schedule, 'When runs start by themselves'],
+  ['Schedules', schedules, 'All schedules'],
   ['Runs', runs, 'A page of runs, newest first'],
   ['Sessions', sessions, 'A page of sessions'],
   ['Messages', messages, 'A page of a transcript'],

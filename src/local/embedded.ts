@@ -1,8 +1,10 @@
 /** The whole product in one process: emulator, store, workers, sweep and API. Another composition of the same ports. */
+import { createFileSchedules } from '../compose-schedules.ts'
 import { readConfig, seconds } from '../config.ts'
 import type { EngineContext } from '../engine/context.ts'
 import { runSession } from '../engine/run-session.ts'
 import { sweep, sweepRun } from '../engine/sweep.ts'
+import { runDueSchedules, tickFromFile } from '../engine/tick.ts'
 import { createApp } from '../http/app.ts'
 import { guardLocal } from '../http/local-guard.ts'
 import { createLocalInvoker, type LocalInvoker } from '../invoke/local-invoker.ts'
@@ -79,6 +81,7 @@ export async function startEmbedded(options: EmbeddedOptions): Promise<Embedded>
   const ctx: EngineContext = {
     store: createStore(meter),
     teams: createFolderTeams(options.teamsDir, { checkScript, log }),
+    schedules: createFileSchedules(options.teamsDir, TENANT),
     prices: createPrices(),
     model: createModel({ env: (name) => env[name], scripted, now: systemClock.now }),
     invoker,
@@ -126,10 +129,15 @@ function readSettings({ env, leaseSeconds, sweepSeconds }: EmbeddedOptions) {
 /** Sweeps at once, and again `everyMs` after each sweep's end. */
 function sweepRegularly(ctx: EngineContext, everyMs: number): { stop(): Promise<void> } {
   const stopped = new AbortController()
+  // what a file had scheduled while this process was not there is not made up for
+  let since = ctx.clock.now()
   const done = (async () => {
     while (!stopped.signal.aborted) {
       try {
-        await sweep(ctx, { deadlineAt: ctx.clock.now() + WORKER_TIMEOUT_MS })
+        const invocation = { deadlineAt: ctx.clock.now() + WORKER_TIMEOUT_MS }
+        await sweep(ctx, invocation)
+        await runDueSchedules(ctx, invocation)
+        since = await tickFromFile(ctx, TENANT, since)
       } catch (fault) {
         ctx.log.error('a sweep failed', { fault: String(fault) })
       }

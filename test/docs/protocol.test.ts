@@ -3,6 +3,7 @@
  * down, and each must stand in the page's section on that write.
  */
 import { describe, expect, test } from 'vitest'
+import { NO_STATE } from '../../src/domain/schedule.ts'
 import type { Store } from '../../src/ports.ts'
 import { memoryTable } from '../../src/store/memory-table.ts'
 import { createStore } from '../../src/store/store.ts'
@@ -104,6 +105,7 @@ const FULL: readonly [section: string, write: (s: Store) => Promise<unknown>][] 
     (s) => s.answerOnce(once, { token: 'y', expiresAt: 1 }, { status: 202, location: '/x', body: '{}' }, DRIVER),
   ],
   ['An idempotency record', (s) => s.releaseOnce(once, 'y')],
+  ['A schedule', (s) => s.moveSchedule({ tenant: 'local', id: 'a' }, 1, { ...NO_STATE, dueAt: T0 })],
 ]
 const OTHER_CONDITIONS: typeof FULL = [
   ['W9', (s) => s.bookLate(ref, aResponse(), DRIVER)],
@@ -143,7 +145,7 @@ describe('docs/protocol.md', () => {
       ...'delegate settle lend takeLoan raiseOwn correctOwn correctParent'.split(' '),
       ...'putRequest putResponse bookLate putToolResult putDefinition putInput coolDown'.split(' '),
       ...'putUsage openUsageDay closeUsageHours putUsageHour putLateUsage putUsageDay moveUsageFolded'.split(' '),
-      ...'putOnce answerOnce releaseOnce'.split(' '),
+      ...'putOnce answerOnce releaseOnce putSchedule moveSchedule deleteSchedule'.split(' '),
     ]
     const reads = /^(get|list|read|due|has|is)/
     expect(

@@ -292,9 +292,6 @@ describe('refusals', () => {
       ['POST', `/v1/runs/${NO_RUN}/retry`],
       ['PUT', `/v1/runs/${NO_RUN}/budget`],
       ['POST', `/v1/runs/${NO_RUN}/approvals/a`],
-      ['GET', '/v1/schedules'],
-      ['POST', '/v1/schedules'],
-      ['DELETE', '/v1/schedules/a'],
     ] as const)
       expectProblem(await api.send(path, { method }), 501, 'not_supported')
   })

@@ -47,6 +47,7 @@ interface There {
   /** a run that has ended, with its root */
   readonly ended: { readonly runId: string; readonly rootSessionId: string }
   readonly running: { readonly runId: string }
+  readonly scheduleId: string
   /** one that has ended and may be deleted */
   readonly spare: { readonly runId: string }
 }
@@ -65,12 +66,14 @@ const BODIES: { readonly [id: string]: object | undefined } = {
   startRun: { team: 'good', input: 'hello' },
   addInput: { input: 'and on' },
   cancelRun: undefined,
+  createSchedule: { rate: '1 day', team: 'good', input: 'hello' },
   settleReceipts: { receipts: [{ responseId: 'x', inputTokens: 1, outputTokens: 1 }] },
 }
 /** Another good body of the same operation. */
 const OTHER_BODIES: typeof BODIES = {
   startRun: { team: 'good', input: 'something else' },
   addInput: { input: 'something else' },
+  createSchedule: { rate: '2 days', team: 'good', input: 'hello' },
   settleReceipts: { receipts: [{ responseId: 'y', inputTokens: 1, outputTokens: 1 }] },
 }
 const withBody = (body: unknown): Ask => ({ headers: json, body: JSON.stringify(body) })
@@ -93,6 +96,10 @@ const PROVOKE: { readonly [code: string]: Make } = {
   'unknown_team getTeam': () => ({ path: { name: 'nobody' } }),
   'bad_team startRun': () => withBody({ team: 'broken', input: 'x' }),
   'bad_team getTeam': () => ({ path: { name: 'broken' } }),
+  'unknown_team createSchedule': () => withBody({ rate: '1 day', team: 'nobody', input: 'x' }),
+  'bad_team createSchedule': () => withBody({ rate: '1 day', team: 'broken', input: 'x' }),
+  'unknown_agent createSchedule': () => withBody({ rate: '1 day', team: 'good', agent: 'nobody', input: 'x' }),
+  unknown_schedule: () => ({ path: { id: 'nobody' } }),
   'unknown_agent startRun': () => withBody({ team: 'good', agent: 'nobody', input: 'x' }),
   'not_supported startRun': () => withBody({ team: 'good', input: 'x', webhook: 'https://example.test' }),
   not_supported: good,
@@ -180,7 +187,9 @@ async function prepare(target: Target): Promise<There> {
   const [ended, running, spare] = [await start('good'), await start('slow'), await start('good')]
   await settled(target, ended.runId)
   await settled(target, spare.runId)
-  return { ended, running, spare }
+  const init = { method: 'POST', headers: json, body: JSON.stringify(BODIES.createSchedule) }
+  const { scheduleId }: Any = await (await target.send('/v1/schedules', init, null)).json()
+  return { ended, running, spare, scheduleId }
 }
 
 /** Waits for a run to end. */
@@ -198,7 +207,7 @@ function send(operation: Documented, a: Ask, there: There, target: Target, code:
     sessionId: there.ended.rootSessionId,
     name: 'good',
     approvalId: 'x',
-    id: 'x',
+    id: there.scheduleId,
     ...a.path,
   }
   const path = operation.path.replace(/\{(\w+)\}/g, (_, name: string) => values[name]!)

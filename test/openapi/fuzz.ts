@@ -52,6 +52,7 @@ export async function fuzz(options: { seed: number; requests: number }): Promise
   const engine = testEngine({ table: memoryTable(), teams: [parseTeam(TEAMS.good!, { file: 'good.yaml' }).team!] })
   const app = createApp(engine.ctx, { tenantOf: () => 'local', guard: guardLocal })
   const pool: RunView[] = []
+  const scheduleIds: string[] = []
   const cursors = new Map<string, string>()
   const report = {
     requests: 0,
@@ -79,6 +80,9 @@ export async function fuzz(options: { seed: number; requests: number }): Promise
     const type = Array.isArray(schema.type) ? pick(schema.type) : schema.type
     if (name === 'team') return 'good'
     if (name === 'agent') return 'root'
+    if (name === 'cron') return pick(['0 3 * * ? *', '0/5 8-18 ? * MON-FRI *'])
+    if (name === 'rate') return pick(['5 minutes', '1 day'])
+    if (name === 'timezone') return pick(['UTC', 'Europe/Berlin'])
     if (name === 'groupBy') return pick(['team', 'agent,model', 'day,outcome', 'tag:k1,team'])
     if (schema.format === 'date') return '2026-01-31'
     if (schema.format === 'date-time') return '2026-01-31T12:00:00Z'
@@ -89,7 +93,8 @@ export async function fuzz(options: { seed: number; requests: number }): Promise
     return null
   }
   function objectOf(schema: Any, must: Any = {}): Any {
-    const forbidden = new Set<string>(must.not?.required ?? [])
+    const never = Object.entries(must.properties ?? {}).flatMap(([key, of]) => (of === false ? [key] : []))
+    const forbidden = new Set<string>([...(must.not?.required ?? []), ...never])
     const required = new Set<string>([...(schema.required ?? []), ...(must.required ?? [])])
     const choices = new Set<string>((schema.oneOf ?? []).flatMap((o: Any) => o.required ?? []))
     const out: Any = {}
@@ -107,7 +112,7 @@ export async function fuzz(options: { seed: number; requests: number }): Promise
   function validRequest(): Sent {
     const operation = pick(operations)
     const run = pick(pool)
-    const values: Counts | Any = { runId: run.runId, sessionId: run.rootSessionId, name: 'good' }
+    const values: Counts | Any = { runId: run.runId, sessionId: run.rootSessionId, name: 'good', id: scheduleIds[0]! }
     let path = operation.path.replace(/\{(\w+)\}/g, (_, name: string) => values[name])
     const query = new URLSearchParams()
     for (const p of operation.parameters) {
@@ -212,7 +217,7 @@ export async function fuzz(options: { seed: number; requests: number }): Promise
     for (;;) {
       const good = validRequest()
       // nobody's run is to be deleted by half a request
-      if (good.operation.id === 'deleteRun') continue
+      if (good.operation.method === 'DELETE') continue
       const kind = pick(kinds)
       const change = HOSTILE[kind]!(good)
       if (change) return { ...good, ...change, kind }
@@ -241,6 +246,12 @@ export async function fuzz(options: { seed: number; requests: number }): Promise
       const response = await app.request('/v1/runs', { method: 'POST', headers, body })
       pool.push((await response.json()) as RunView)
     }
+    while (scheduleIds.length < 2) {
+      const body = JSON.stringify({ rate: '1 day', team: 'good', input: filled() })
+      const init = { method: 'POST', headers: { 'content-type': 'application/json' }, body }
+      scheduleIds.push(((await (await app.request('/v1/schedules', init)).json()) as Any).scheduleId)
+    }
+    while (scheduleIds.length > 20) await app.request(`/v1/schedules/${scheduleIds.pop()}`, { method: 'DELETE' })
     await engine.invoker.drain()
   }
 
@@ -267,6 +278,8 @@ export async function fuzz(options: { seed: number; requests: number }): Promise
       if (response.status >= 300) report.wrong.push(`${where}: ${response.status} ${text.slice(0, 200)}`)
       const next = /^\{.*"next":"([\w-]+)"\}$/s.exec(text)?.[1]
       if (next && !sent.path.includes('?')) cursors.set(sent.path, next)
+      if (sent.operation.id === 'deleteSchedule') scheduleIds.shift()
+      if (sent.operation.id === 'createSchedule') scheduleIds.push(JSON.parse(text).scheduleId)
       if (sent.operation.id === 'deleteRun')
         pool.splice(
           pool.findIndex((r) => r.runId === sent.runId),

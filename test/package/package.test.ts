@@ -69,11 +69,11 @@ describe('functions', () => {
       })
   })
 
-  test('a start is not tried again: it might have half succeeded', () => {
+  test('a start is tried again: an event that is delivered twice starts one run', () => {
     const config = ofType(template, 'AWS::Lambda::EventInvokeConfig').find(
       (c) => c.Properties.FunctionName.Ref === logicalId('startRun'),
     )
-    expect(config?.Properties.MaximumRetryAttempts).toBe(0)
+    expect(config?.Properties.MaximumRetryAttempts).toBe(2)
   })
 
   test('the dead-letter function reads the queue, and gives single messages back', () => {
@@ -88,7 +88,7 @@ describe('functions', () => {
     expect(queue.VisibilityTimeout).toBeGreaterThanOrEqual(6 * lambda('deadLetter').Properties.Timeout)
   })
 
-  test('the sweep runs every minute; the scheduled start is there and switched off', () => {
+  test('sweep and timer run every minute; the schedule of the file is there and switched off', () => {
     const rules = ofType(template, 'AWS::Events::Rule').map(({ Properties: p }) => ({
       target: p.Targets[0].Arn['Fn::GetAtt'][0],
       rate: p.ScheduleExpression,
@@ -98,12 +98,24 @@ describe('functions', () => {
     expect(rules).toEqual([
       {
         target: logicalId('startRun'),
-        rate: 'rate(1 day)',
-        state: 'DISABLED',
-        input: JSON.stringify({ team: 'fan-out', input: 'The scheduled run.' }),
+        rate: 'rate(1 minute)',
+        state: 'ENABLED',
+        input: '{"due":true}',
       },
       { target: logicalId('sweep'), rate: 'rate(1 minute)', state: 'ENABLED', input: '{}' },
     ])
+    const [schedule, ...more] = ofType(template, 'AWS::Scheduler::Schedule').map((s) => s.Properties)
+    expect(more).toEqual([])
+    expect(schedule).toMatchObject({
+      ScheduleExpression: 'cron(0 3 * * ? *)',
+      ScheduleExpressionTimezone: 'Europe/Berlin',
+      State: 'DISABLED',
+      Target: {
+        Arn: getAtt(logicalId('startRun')),
+        RoleArn: getAtt('SchedulerRole'),
+        Input: JSON.stringify({ schedule: 'nightly', scheduledTime: '<aws.scheduler.scheduled-time>' }),
+      },
+    })
   })
 
   test('logs are kept for a while and not for ever', () => {

@@ -2,7 +2,16 @@
 import type * as z from 'zod/mini'
 import { ERRORS, type ErrorCode } from '../../domain/errors.ts'
 import { receiptsBody } from '../audit.ts'
-import { createRunBody, inputBody, listRunsQuery, noBody, noQuery, pageQuery, runQuery } from '../schemas.ts'
+import {
+  createRunBody,
+  inputBody,
+  listRunsQuery,
+  noBody,
+  noQuery,
+  pageQuery,
+  runQuery,
+  scheduleBody,
+} from '../schemas.ts'
 import {
   audit,
   books,
@@ -12,6 +21,8 @@ import {
   receipts,
   run,
   runs,
+  schedule,
+  schedules,
   session,
   sessions,
   spend,
@@ -34,7 +45,7 @@ export interface Operation {
   readonly bodyOptional?: true
   /** what it answers with when all is well; absent: it is not there in this version */
   readonly answer?: {
-    readonly status: 200 | 202 | 204
+    readonly status: 200 | 201 | 202 | 204
     readonly says: string
     /** absent: no content */
     readonly shape?: Schema
@@ -189,6 +200,34 @@ export const OPERATIONS: readonly Operation[] = [
   },
   {
     method: 'GET',
+    path: '/v1/schedules',
+    id: 'listSchedules',
+    summary: 'All schedules, those of the file too',
+    query: noQuery,
+    answer: ok(schedules, 'The schedules'),
+    refusals: [],
+  },
+  {
+    method: 'POST',
+    path: '/v1/schedules',
+    id: 'createSchedule',
+    summary: 'Starts runs at given times',
+    query: noQuery,
+    body: scheduleBody,
+    answer: { status: 201, says: 'The schedule', shape: schedule, location: true },
+    refusals: ['unknown_team', 'bad_team', 'unknown_agent'],
+  },
+  {
+    method: 'DELETE',
+    path: '/v1/schedules/{id}',
+    id: 'deleteSchedule',
+    summary: 'Ends a schedule that was made over the API; its runs go on',
+    query: noQuery,
+    answer: { status: 204, says: 'It is gone' },
+    refusals: ['unknown_schedule'],
+  },
+  {
+    method: 'GET',
     path: '/v1/teams',
     id: 'listTeams',
     summary: 'What can be run',
@@ -238,9 +277,6 @@ export const OPERATIONS: readonly Operation[] = [
       ['POST', `${RUN}/retry`, 'retryRun', 'Tries failed tasks again'],
       ['PUT', `${RUN}/budget`, 'setBudget', 'Sets the budget of a run'],
       ['POST', `${RUN}/approvals/{approvalId}`, 'approve', 'Answers a tool call that waits for approval'],
-      ['GET', '/v1/schedules', 'listSchedules', 'Scheduled runs'],
-      ['POST', '/v1/schedules', 'createSchedule', 'Schedules runs'],
-      ['DELETE', '/v1/schedules/{id}', 'deleteSchedule', 'Ends a schedule'],
     ] as const
   ).map(([method, path, id, summary]): Operation => ({ method, path, id, summary, refusals: ['not_supported'] })),
 ]
