@@ -11,7 +11,8 @@ beforeAll(async () => {
   product = await startProduct(place)
 })
 afterAll(async () => {
-  await product?.stop()
+  // a model call that goes on would keep the process from ending
+  await product?.kill()
   await place.remove()
 })
 
