@@ -111,4 +111,22 @@ export const DUELS: readonly {
     path: [],
   },
   { name: 'a worker that leads another', scenario: FAMILY, path: [0] },
+  {
+    name: 'a root that goes on beside its background agent',
+    scenario: shape({ root: ['leaf'], leaf: [] }, { root: [[background('leaf')], [think], [think], [think], [think]] }),
+    path: [],
+  },
+  {
+    // its first driver is held while it borrows, the second finds the stop and settles
+    name: 'a worker that borrows, and whose run is cancelled',
+    scenario: shape(
+      { root: ['leaf'], leaf: [] },
+      {
+        root: [[background('leaf'), background('leaf')], [call('wait_background_agents')]],
+        leaf: [[think], [think], [think], [think], [think], [think]],
+      },
+      { budget: { usd: 35_000_000_000n, tok: 10n ** 9n }, cancelAt: [60_000] },
+    ),
+    path: [0],
+  },
 ]
