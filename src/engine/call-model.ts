@@ -7,12 +7,12 @@ import { priceOf } from '../domain/team.ts'
 import type { Intent, ResponseSlot, ToolMessage } from '../domain/turn.ts'
 import type { ModelResult, Put } from '../ports.ts'
 import { type Drive, firstMessage, nearDeadline, now, reload } from './drive.ts'
-import { estimateCall, modelOf } from './estimate.ts'
+import { modelOf } from './estimate.ts'
 import { causeOf } from './failure.ts'
-import { systemMessage, transcript } from './prompt.ts'
+import { intentFor, promptOf } from './intent.ts'
+import { transcript } from './prompt.ts'
 import { repair } from './settle.ts'
 import { instantResults } from './tools/run-tools.ts'
-import { toolsFor } from './tools/specs.ts'
 import { watchCall } from './watch-call.ts'
 
 /** Makes the one call that an intent of this driver allows, and puts its outcome before anything is done with it. */
@@ -25,9 +25,7 @@ export async function callModel(d: Drive, state: LogState, intent: Intent): Prom
   const result = await watchCall(d, state.rows, (signal) =>
     d.ctx.model.call({
       definition,
-      system: systemMessage(d.team, d.agent!),
-      messages: transcript(d.slots, n, task),
-      tools: toolsFor(d.team, d.agent!),
+      ...promptOf({ team: d.team, agent: d.agent! }, transcript(d.slots, n, task)),
       // what its hold was computed with: no answer can be longer than what was set aside for it
       maxOutputTokens: intent.cap,
       signal,
@@ -135,20 +133,8 @@ function withNext(d: Drive, state: LogState, open: Intent, slot: ResponseSlot): 
   const results: ToolMessage[] | undefined = instantResults(d, slot)
   if (!results) return slot
   const messages = [...transcript(d.slots, slot.n, d.task), slot.message, ...results]
-  const prompt = { system: systemMessage(d.team, agent), messages, tools: toolsFor(d.team, agent) }
-  const at = now(d)
-  const { estimate, cap, hold } = estimateCall(modelOf(d.team, agent), prompt, at)
+  const next = intentFor({ ...d, agent }, messages, now(d))
   const spent = add(sub(state.spent, open.hold), chargeOf(slot))
-  if (!covers(d.header.own, add(spent, hold))) return slot
-  const next = {
-    hold,
-    driver: d.driver,
-    attempt: d.attempt,
-    agent: agent.name,
-    model: agent.model,
-    estimate,
-    cap,
-    at,
-  }
+  if (!covers(d.header.own, add(spent, next.hold))) return slot
   return { ...slot, results, next }
 }

@@ -8,16 +8,15 @@ import { NO_USAGE } from '../domain/usage.ts'
 import { callModel } from './call-model.ts'
 import { type Drive, firstMessage, nearDeadline, now, refresh, reload } from './drive.ts'
 import { endSession } from './end-session.ts'
-import { estimateCall, modelOf } from './estimate.ts'
 import { failureOf, isPermanent } from './failure.ts'
+import { intentFor } from './intent.ts'
 import { renewLease } from './lease.ts'
 import { listStep } from './list-step.ts'
 import { haveOwn } from './money.ts'
 import { pauseBefore } from './pause.ts'
-import { systemMessage, transcript } from './prompt.ts'
+import { transcript } from './prompt.ts'
 import { repair, settleUp } from './settle.ts'
 import { runTools } from './tools/run-tools.ts'
-import { toolsFor } from './tools/specs.ts'
 import { waitForTime } from './wait.ts'
 
 /** Drives a claimed session: looks at header and log, puts the next slot, again and again. */
@@ -31,7 +30,8 @@ export async function loop(d: Drive): Promise<void> {
     if (hasAnswered(d)) continue
     await refresh(d)
     // short calls may follow each other for longer than a lease
-    if (d.header.attempt === d.attempt && (await renewLease(d, readState(d.slots, d.header).rows)) === 'lost') return
+    if (d.header.attempt === d.attempt && (await renewLease(d, () => readState(d.slots, d.header).rows)) === 'lost')
+      return
   }
 }
 
@@ -105,10 +105,9 @@ async function request(d: Drive, state: LogState, messages: readonly Message[]):
   const n = state.next.n
   const task = await firstMessageIfNeeded(d)
   const sofar = [...transcript(d.slots, n, task), ...messages]
-  const prompt = { system: systemMessage(d.team, agent), messages: sofar, tools: toolsFor(d.team, agent) }
   const at = now(d)
-  const { estimate, cap, hold } = estimateCall(modelOf(d.team, agent), prompt, at)
-  const need = add(state.spent, hold)
+  const intent = intentFor({ ...d, agent }, sofar, at)
+  const need = add(state.spent, intent.hold)
   if (!covers(d.header.own, need)) {
     const funds = await haveOwn(d, need)
     if (funds === 'gone') return 'gone'
@@ -119,16 +118,6 @@ async function request(d: Drive, state: LogState, messages: readonly Message[]):
         error: { code: 'budget', message: 'The budget does not cover the next model call.' },
       })
     }
-  }
-  const intent: Intent = {
-    hold,
-    driver: d.driver,
-    attempt: d.attempt,
-    agent: agent.name,
-    model: agent.model,
-    estimate,
-    cap,
-    at,
   }
   const slot: RequestSlot = { n, round: d.header.round, messages, intent, at }
   const put = await d.ctx.store.putRequest(d.ref, slot, d.driver)

@@ -6,13 +6,11 @@ import type { Intent, UserMessage } from '../domain/turn.ts'
 import type { EngineContext, Invocation } from './context.ts'
 import { definitionOf } from './definition.ts'
 import { type Drive, leaseUntil, reload } from './drive.ts'
-import { estimateCall, modelOf } from './estimate.ts'
 import { fenced } from './fence.ts'
+import { intentFor } from './intent.ts'
 import { loop } from './loop.ts'
-import { systemMessage } from './prompt.ts'
 import { settleUp } from './settle.ts'
 import { taskMessage, taskOf } from './task-of.ts'
-import { toolsFor } from './tools/specs.ts'
 
 /**
  * Claims a session and drives it until it ends, waits, or the deadline is near. Safe to call at any time, any number of
@@ -108,19 +106,7 @@ async function firstIntent(
   const text = await taskOf(ctx.store, run, seen)
   if (!text) throw new Error(`the task of session ${seen.sessionId} of run ${run.runId} is not in the table`)
   const task: UserMessage = { role: 'user', content: taskMessage(text) }
-  const prompt = { system: systemMessage(team, agent), messages: [task], tools: toolsFor(team, agent) }
-  const at = ctx.clock.now()
-  const { estimate, cap, hold } = estimateCall(modelOf(team, agent), prompt, at)
-  if (!covers(seen.own, hold) || covers(ZERO, seen.own)) return { intent: null, task }
-  const intent: Intent = {
-    hold,
-    driver,
-    attempt: 1,
-    agent: agent.name,
-    model: agent.model,
-    estimate,
-    cap,
-    at,
-  }
+  const intent = intentFor({ team, agent, driver, attempt: 1 }, [task], ctx.clock.now())
+  if (!covers(seen.own, intent.hold) || covers(ZERO, seen.own)) return { intent: null, task }
   return { intent, task }
 }

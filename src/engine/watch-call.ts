@@ -53,7 +53,7 @@ async function watch(d: Drive, rows: readonly BookRow[], abort: AbortController,
 
 /** Renews the lease where it is time, and says why the call should be broken off, if it should. */
 async function look(d: Drive, rows: readonly BookRow[]): Promise<string | undefined> {
-  const renewed = await renewLease(d, rows)
+  const renewed = await renewLease(d, () => rows)
   if (renewed === 'lost') return 'taken over'
   const header = renewed ?? (await d.ctx.store.getHeader(d.ref, { consistent: false }))
   return header?.stop ? 'stopped' : undefined
