@@ -70,9 +70,9 @@ export async function settleUp(ctx: Ctx, ref: SessionRef, ended?: SessionHeader)
   }
 }
 
-/** Sends a hint to a session that waits for nothing any more. */
+/** Sends a hint to a session that waits for nothing any more. One that is queued has an event of its own. */
 async function wake(ctx: Ctx, ref: SessionRef, h: SessionHeader): Promise<void> {
-  if (!isTerminal(h) && isClaimable(h, ctx.clock.now())) await ctx.invoker.invoke(ref)
+  if (h.status === 'waiting' && isClaimable(h, ctx.clock.now())) await ctx.invoker.invoke(ref)
 }
 
 /** A settlement frees a place: the next child that was held back for width may start. */
