@@ -160,7 +160,7 @@ export function checkChildren(f: Findings, h: SessionHeader, all: ReadonlyMap<st
 export function checkMoney(f: Findings, s: AuditedSession, limit: Amount): void {
   const h = s.header
   const of = { sessionId: h.sessionId, name: nameOf(h) }
-  const given = h.parentId === null ? limit : add(h.share, h.taken)
+  const given = h.parentId === null ? limit : sub(add(h.share, h.taken), h.given)
   f.amount(of, 'own + available + settled', add(add(h.own, h.avail), amountOf(h.kids)), given, 'what it was given')
 }
 

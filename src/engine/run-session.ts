@@ -1,3 +1,4 @@
+import { isBlocked } from '../domain/budget.ts'
 import { covers, ZERO } from '../domain/money.ts'
 import type { Run, SessionRef } from '../domain/run.ts'
 import { isClaimable, isTerminal, type SessionHeader } from '../domain/session.ts'
@@ -71,6 +72,7 @@ async function claimAndDrive(ctx: EngineContext, ref: SessionRef, { deadlineAt }
     // a session lies down in order only after all its children have their headers
     childrenPut: seen.status === 'waiting' ? seen.deleg.turn : -1,
     leaseAt: at,
+    marked: -1,
     retryAt: 0,
     ...(first && { task: first.task }),
   }
@@ -111,7 +113,7 @@ async function firstIntent(
   const prompt = { system: systemMessage(team, agent), messages: [task], tools: toolsFor(team, agent) }
   const at = ctx.clock.now()
   const { estimate, cap, hold } = estimateCall(modelOf(team, agent), prompt, at)
-  if (!covers(seen.own, hold) || covers(ZERO, seen.own)) return { intent: null, task }
+  if (isBlocked(run.limit) || !covers(seen.own, hold) || covers(ZERO, seen.own)) return { intent: null, task }
   const intent: Intent = {
     hold,
     driver,
