@@ -1,7 +1,7 @@
 /** What the parts of a run's books must say of each other, level by level: each number is held against those below it. */
 import { childSessionId } from '../domain/ids.ts'
 import { chargeOf, totalsOf } from '../domain/log.ts'
-import { type Amount, add, formatUsd, ZERO } from '../domain/money.ts'
+import { type Amount, add, formatUsd, sub, ZERO } from '../domain/money.ts'
 import { costOf } from '../domain/pricing.ts'
 import type { Run } from '../domain/run.ts'
 import { isTerminal, type SessionHeader, subtreeBooks, subtreeSessions } from '../domain/session.ts'
