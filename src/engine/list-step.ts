@@ -35,7 +35,7 @@ export async function listStep(d: Drive, state: LogState): Promise<Step> {
 }
 
 async function endOf(d: Drive): Promise<End> {
-  const left = isUnlimited(d.run.limit) ? 0 : (await refusedOnes(d, await placesOf(d), d.header.next)).length
+  const left = isUnlimited(d.run.limit) ? 0 : (await refusedOnes(d, placesOf(d), d.header.next)).length
   if (left === 0) return { status: 'completed', reason: 'end_turn' }
   const what = hasGroups(d) ? `some tasks in ${left} hundreds of them` : `${left} of the tasks`
   const message = `The budget does not cover ${what}.`
@@ -45,7 +45,7 @@ async function endOf(d: Drive): Promise<End> {
 const hasGroups = (d: Drive): boolean => d.header.kind === 'root' && (d.run.tasks ?? 0) > GROUP_SIZE
 
 /** Places in the input of what this list is made of: its tasks, or the first task of each group. */
-async function placesOf(d: Drive): Promise<number[]> {
+function placesOf(d: Drive): number[] {
   const total = d.run.tasks ?? 0
   if (hasGroups(d)) return Array.from({ length: Math.ceil(total / GROUP_SIZE) }, (_, g) => g * GROUP_SIZE)
   const start = d.header.via.index
@@ -54,7 +54,7 @@ async function placesOf(d: Drive): Promise<number[]> {
 
 async function kidsOf(d: Drive, turn: number): Promise<Kid[]> {
   const { deleg, next } = d.header
-  const places = await placesOf(d)
+  const places = placesOf(d)
   // as it was before this round's children, should they have been given their ordinals already
   const left = await refusedOnes(d, places, deleg.turn === turn ? deleg.from : next)
   if (hasGroups(d)) {

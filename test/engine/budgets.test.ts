@@ -68,3 +68,17 @@ test('F3: $0.90 left, 4 children, each call at most $0.30, actual $0.10: all 4 c
   const { completed, left } = await run(worker(CAP / 3), { tasks: tasks(4), budget: { usd: '0.90' } })
   expect({ completed, left }).toEqual({ completed: 4, left: '0.5' })
 })
+
+test('while the hold suffices a worker costs as many write units as without a budget', async () => {
+  const steps = [
+    { calls: [{ tool: 'think', args: { thought: 'a' } }], usage: { input: 100, output: 10 } },
+    { calls: [{ tool: 'think', args: { thought: 'b' } }], usage: { input: 100, output: 10 } },
+    { text: 'done', usage: { input: 100, output: 10 } },
+  ]
+  const thinking = { ...worker(10), agent: agent('worker', { toolsets: ['think'] }), steps }
+  const cost = async (n: number, request: Partial<StartRun>) =>
+    (await run(thinking as unknown as ReturnType<typeof worker>, { tasks: tasks(n), ...request })).table.snapshot()
+      .writeUnits
+  const each = async (request: Partial<StartRun>) => ((await cost(40, request)) - (await cost(20, request))) / 20
+  expect([await each({}), await each({ budget: { usd: '100' } })]).toEqual([7, 7])
+})
