@@ -29,6 +29,7 @@ import type {
   ToolResultSlot,
 } from './domain/turn.ts'
 import type { BookRow, Books } from './domain/usage.ts'
+import type { MoneyStore } from './ports/money-store.ts'
 import type { PlaceStore } from './ports/place-store.ts'
 import type { UsageStore } from './ports/usage-store.ts'
 
@@ -91,6 +92,8 @@ export interface Settlement {
   readonly sessions: number
   /** what the parent had lent it, as read; null: nothing */
   readonly lent: Amount | null
+  /** what the parent had taken back from it, as read; null or left out: nothing */
+  readonly returned?: Amount | null
   readonly back: Amount
   /** set when the subtree has unknown calls: what the parent remembers */
   readonly seen: Seen | null
@@ -118,7 +121,7 @@ export interface Claim {
  * The books. One method per write of docs/protocol.md (its number is given), each one conditional write on one item.
  * Reads that decide anything are consistent.
  */
-export interface Store extends UsageStore, PlaceStore {
+export interface Store extends UsageStore, PlaceStore, MoneyStore {
   // ---- the run
   /** before W1; the same text under the same hash */
   putDefinition(ref: RunRef, hash: string, definition: TeamDefinition): Promise<void>
@@ -149,7 +152,8 @@ export interface Store extends UsageStore, PlaceStore {
     ref: RunRef,
     to: {
       round: number
-      status: TerminalStatus
+      /** `waiting`: for its budget to be raised */
+      status: TerminalStatus | 'waiting'
       stopReason: StopReason
       error: ErrorInfo | null
       books: Books
@@ -190,12 +194,15 @@ export interface Store extends UsageStore, PlaceStore {
     attempt: number,
     to: { lease: number; rows: readonly BookRow[]; now: number },
   ): Promise<Written<SessionHeader>>
-  /** W12: `all`: while anything is pending; some: while nothing has settled since the read; `time`: until `wakeAt` */
+  /**
+   * W12: `all`: while anything is pending; some: while nothing has settled since the read; `time`: until `wakeAt`;
+   * `money`: until somebody takes the question off (W38), or `wakeAt`
+   */
   suspend(
     ref: SessionRef,
     attempt: number,
     until: {
-      on: 'all' | 'time' | { ordinals: readonly number[]; settled: number }
+      on: 'all' | 'time' | 'money' | { ordinals: readonly number[]; settled: number }
       wakeAt: number | null
       rows: readonly BookRow[]
       /** the log is closed: a stop no longer matters */
@@ -232,16 +239,19 @@ export interface Store extends UsageStore, PlaceStore {
   /** W11 */
   delegate(
     ref: SessionRef,
-    to: { turn: number; from: number; count: number; share: Amount; funded: number; now: number },
+    to: {
+      turn: number
+      from: number
+      count: number
+      share: Amount
+      funded: number
+      /** ordinals of those among them that are held back until there is money for them */
+      needs?: readonly number[]
+      now: number
+    },
   ): Promise<Written<SessionHeader>>
   /** W16 */
   settle(parent: SessionRef, settlement: Settlement, now: number): Promise<Written<SessionHeader>>
-  /** W18 */
-  lend(parent: SessionRef, ordinal: number, seenLent: Amount | null, more: Amount): Promise<Written<SessionHeader>>
-  /** W19 */
-  takeLoan(ref: SessionRef, seenTaken: Amount, lent: Amount, into: 'own' | 'avail'): Promise<Written<SessionHeader>>
-  /** W20 */
-  raiseOwn(ref: SessionRef, seenOwn: Amount, more: Amount): Promise<Written<SessionHeader>>
   /** W21 */
   correctOwn(
     ref: SessionRef,

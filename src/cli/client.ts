@@ -4,6 +4,7 @@ export interface Client {
   post<T>(path: string, body?: unknown): Promise<T>
   /** an answer that is no JSON, as it stands */
   text(path: string, accept: string): Promise<string>
+  put<T>(path: string, body: unknown): Promise<T>
   /** all pages of a list: `all('/v1/runs', 'runs')` */
   all<T>(path: string, key: string): Promise<T[]>
 }
@@ -66,6 +67,7 @@ export function createClient(fetch: Fetch, options: { baseUrl: string; token?: s
       if (response.ok) return text
       throw refusal(response.status, parse(text))
     },
+    put: (path, body) => send('PUT', path, body),
     async all(path, key) {
       const items: never[] = []
       let cursor: string | null = null

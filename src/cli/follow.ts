@@ -12,7 +12,10 @@ const SLOWEST_LOOK_MS = 1_000
 export const hasEnded = (run: RunView): boolean => run.status !== 'running' && run.status !== 'waiting'
 export const runPath = (runId: string): string => `/v1/runs/${encodeURIComponent(runId)}`
 
-/** Looks at a run until it has ended. Undefined: the user interrupted. */
+/** Nothing goes on in it: it has ended, or it waits for its budget to be raised. */
+const rests = (run: RunView): boolean => hasEnded(run) || run.status === 'waiting'
+
+/** Looks at a run until it has ended or waits for its budget. Undefined: the user interrupted. */
 export async function waitForEnd(
   io: Io,
   client: Client,
@@ -27,7 +30,7 @@ export async function waitForEnd(
     const now = progressLine(run)
     if (now !== before) onChange(run)
     before = now
-    if (hasEnded(run)) return run
+    if (rests(run)) return run
     await io.sleep(pause)
     pause = Math.min(pause * 1.5, SLOWEST_LOOK_MS)
   }
@@ -62,6 +65,10 @@ export async function followRun(
   const sessions = await client.all<SessionView>(`${runPath(runId)}/sessions`, 'sessions')
   if (options.json) io.out(JSON.stringify({ run: ended, sessions }, null, 2))
   else printRun(io, ended, sessions)
+  if (ended.status === 'waiting')
+    io.err(
+      `The run is out of budget: "subledger budget ${runId} USD" raises it and goes on, "subledger cancel" ends it.`,
+    )
   return ended.status === 'completed' ? EXIT.ok : EXIT.failed
 }
 

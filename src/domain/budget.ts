@@ -1,4 +1,4 @@
-import { type Amount, divide, isZero, min, times, UNLIMITED, ZERO } from './money.ts'
+import { type Amount, divide, isZero, min, sub, times, UNLIMITED, ZERO } from './money.ts'
 import { dearestInput, type Price } from './pricing.ts'
 import { byteLength } from './text.ts'
 
@@ -22,11 +22,17 @@ export function holdOf(estimate: number, cap: number, price: Price | null): Amou
 }
 
 export const isUnlimited = (limit: Amount): boolean => limit.usd >= UNLIMITED && limit.tok >= UNLIMITED
+/** A limit of 0 blocks everything, calls that cost nothing too. */
+export const isBlocked = (limit: Amount): boolean => limit.usd === 0n || limit.tok === 0n
 
-/** A child of an unlimited run gets at most this part of what its parent may give: enough for 1,000 and theirs. */
+/** A child gets at most this part of what is not limited: enough for 1,000 and theirs. */
 const UNLIMITED_PARTS = 1_000
 /** Holds of one call that a child is given at birth where money is short; what it needs beyond, it borrows. */
 const HOLDS_AT_BIRTH = 4
+
+const KINDS = ['usd', 'tok'] as const
+/** Money and tokens one by one: what is not limited is dealt out otherwise than what is. */
+const each = (of: (kind: 'usd' | 'tok') => bigint): Amount => ({ usd: of('usd'), tok: of('tok') })
 
 /**
  * How much each of `count` children gets of `avail`, and how many can be funded. The others are born with nothing and
@@ -37,32 +43,67 @@ const HOLDS_AT_BIRTH = 4
 export function sharesFor(
   avail: Amount,
   count: number,
-  options: { unlimited: boolean; hold: Amount; weight: number },
+  options: { limit: Amount; hold: Amount; weight: number },
 ): { share: Amount; funded: number } {
-  if (options.unlimited) return { share: divide(avail, Math.max(UNLIMITED_PARTS, 2 * count)), funded: count }
+  const { limit } = options
   const least = times(options.hold, options.weight)
-  const share = min(times(least, HOLDS_AT_BIRTH), divide(avail, count))
-  if (share.usd >= least.usd && share.tok >= least.tok) return { share, funded: count }
-  const fits = (have: bigint, need: bigint) => (need === 0n ? BigInt(count) : have / need)
-  const n = [fits(avail.usd, least.usd), fits(avail.tok, least.tok), BigInt(count)].reduce((a, b) => (a < b ? a : b))
-  return n <= 0n ? { share: ZERO, funded: 0 } : { share: least, funded: Number(n) }
+  const parts = BigInt(Math.max(UNLIMITED_PARTS, 2 * count))
+  const dealt = (part: Amount) => each((k) => (limit[k] >= UNLIMITED ? avail[k] / parts : part[k]))
+  const share = dealt(min(times(least, HOLDS_AT_BIRTH), divide(avail, count)))
+  const limited = KINDS.filter((k) => limit[k] < UNLIMITED)
+  if (limited.every((k) => share[k] >= least[k])) return { share, funded: count }
+  const fits = limited.map((k) => (least[k] === 0n ? BigInt(count) : avail[k] / least[k]))
+  const n = [...fits, BigInt(count)].reduce((a, b) => (a < b ? a : b))
+  // also where nobody is funded it says what one of them needs about
+  return { share: dealt(least), funded: n > 0n ? Number(n) : 0 }
 }
 
 /**
- * How a share is divided into what a session may spend itself (`own`, which never shrinks) and what it may give away.
- * A leaf owns all of it; a list owns nothing, because it calls no model.
+ * How a share is divided into what a session may spend itself (`own`) and what it may give away. A leaf owns all of it;
+ * a list owns nothing, because it calls no model.
  */
 export function divideShare(
   share: Amount,
-  options: { kind: 'leaf' | 'delegating' | 'list'; unlimited: boolean; hold: Amount },
+  options: { kind: 'leaf' | 'delegating' | 'list'; limit: Amount; hold: Amount },
 ): { own: Amount; avail: Amount } {
+  const { kind, limit, hold } = options
   const own =
-    options.kind === 'leaf'
+    kind === 'leaf'
       ? share
-      : options.kind === 'list' || isZero(share)
+      : kind === 'list' || isZero(share)
         ? ZERO
-        : options.unlimited
-          ? divide(share, 2)
-          : min(share, options.hold)
-  return { own, avail: { usd: share.usd - own.usd, tok: share.tok - own.tok } }
+        : each((k) => (limit[k] >= UNLIMITED ? share[k] / 2n : share[k] < hold[k] ? share[k] : hold[k]))
+  return { own, avail: sub(share, own) }
+}
+
+/** A session that needs more of its own takes some calls' holds beyond it, but no more than this part of what is there. */
+const HOLDS_AHEAD = 3n
+const PART_AHEAD = 4n
+
+/** What to take out of `avail` where `needed` is missing for a call of this hold: a little more, so that it lasts. */
+export const takeAhead = (needed: Amount, hold: Amount, avail: Amount): Amount =>
+  each((k) => {
+    const spare = (avail[k] - needed[k]) / PART_AHEAD
+    const ahead = hold[k] * HOLDS_AHEAD
+    return needed[k] + (spare <= 0n ? 0n : spare < ahead ? spare : ahead)
+  })
+
+/** What is above zero of it. */
+export const positive = (a: Amount): Amount => each((k) => (a[k] > 0n ? a[k] : 0n))
+
+/**
+ * The largest output cap at which a call costs no more than `funds`; undefined: below `least` tokens it is not made.
+ * @param price the dearest rates that the call may be charged; null: money does not matter
+ */
+export function affordableCap(
+  funds: Amount,
+  call: { estimate: number; cap: number; price: Price | null; least: number },
+): number | undefined {
+  const { estimate, cap, price, least } = call
+  const input = holdOf(estimate, 0, price)
+  const left = sub(funds, input)
+  if (left.usd < 0n || left.tok < 0n) return undefined
+  const byMoney = price && price.output > 0n ? left.usd / price.output : BigInt(cap)
+  const most = [byMoney, left.tok, BigInt(cap)].reduce((a, b) => (a < b ? a : b))
+  return most >= BigInt(least) ? Number(most) : undefined
 }

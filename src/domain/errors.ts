@@ -16,6 +16,7 @@ export const ERRORS = {
   bad_json: { status: 400, title: 'The body is not valid JSON', retryable: false },
   bad_cursor: { status: 400, title: 'The cursor is not valid here', retryable: false },
   bad_team: { status: 400, title: 'The team file is not valid', retryable: false },
+  unpriced_model: { status: 400, title: 'A model has no known price', retryable: false },
   unauthorized: { status: 401, title: 'Authentication is required', retryable: false },
   forbidden: { status: 403, title: 'Not allowed', retryable: false },
   not_found: { status: 404, title: 'Not found', retryable: false },

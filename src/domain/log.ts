@@ -8,6 +8,8 @@ import { addRow, type BookRow, NO_TOTALS, type Totals } from './usage.ts'
  *
  * `start`: no call yet · `open`: an intent without outcome · `tools`: an answer whose tool calls want results ·
  * `retry`: the last call brought no answer · `final`: an answer without tool calls · `ended`: closed by an end
+ *
+ * A request slot with neither intent nor end changes nothing: it is a mark that keeps others from putting theirs there.
  */
 export interface LogState {
   readonly kind: 'start' | 'open' | 'tools' | 'retry' | 'final' | 'ended'
@@ -29,6 +31,10 @@ export interface LogState {
   /** the last outcome: the answer of `tools` and `final`, the failure of `retry` */
   readonly last?: ResponseSlot
   readonly end?: End
+  /** what the log said before its end: where a session that ended for want of money goes on */
+  readonly before?: Exclude<LogState['kind'], 'open' | 'ended'>
+  /** the last round in which a call was made or about to be made; 0: none */
+  readonly opened: number
   /** where the next write goes, whatever it is */
   readonly next: { readonly n: number; readonly part: 0 | 1 }
 }
@@ -53,6 +59,7 @@ export function readState(slots: LogSlots, header: Pick<SessionHeader, 'first' |
     n: -1,
     // only the root's conversation goes on in later rounds; a child's whole log is of the round it was born in
     round: header.parentId === null ? 1 : header.round,
+    opened: header.first ? 1 : 0,
     answers: 0,
     failures: 0,
     spent: ZERO,
@@ -68,12 +75,17 @@ export function readState(slots: LogSlots, header: Pick<SessionHeader, 'first' |
       if (!request) return state
       if (request.round > state.round) state = { ...state, round: request.round, answers: 0, failures: 0 }
       if (request.end) {
-        const { open: _, last: __, ...rest } = state
-        state = { ...rest, kind: 'ended', n, end: request.end, next: { n: n + 1, part: 0 } }
+        const { open: _, ...rest } = state
+        const before = state.kind === 'open' || state.kind === 'ended' ? state.before : state.kind
+        state = { ...rest, kind: 'ended', n, end: request.end, next: { n: n + 1, part: 0 }, ...(before && { before }) }
         continue
       }
       open = request.intent
-      if (!open) throw new Error(`request ${n} has neither an intent nor an end`)
+      if (!open) {
+        state = { ...state, next: { n: n + 1, part: 0 } }
+        continue
+      }
+      state = { ...state, opened: request.round }
     }
     const response = slots.responses.get(n)
     const attempt = Math.max(state.lastAttempt, open.attempt)
@@ -113,7 +125,7 @@ function after(before: LogState, n: number, response: ResponseSlot): LogState {
     unknowns: response.outcome === 'unknown' ? { ...before.unknowns, [n]: chargeOf(response) } : before.unknowns,
     next: { n: n + 1, part: 0 as const },
   }
-  if (response.end) return { ...state, kind: 'ended', end: response.end }
+  if (response.end) return { ...state, kind: 'ended', before: 'retry', end: response.end }
   if (response.outcome !== 'accepted') return { ...state, kind: 'retry', failures: before.failures + (booked ? 1 : 0) }
   const tools = (response.message?.toolCalls.length ?? 0) > 0
   return { ...state, kind: tools ? 'tools' : 'final', answers: before.answers + 1, failures: 0 }

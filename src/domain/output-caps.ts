@@ -13,6 +13,19 @@ export function outputCap(model: Pick<ModelDefinition, 'model' | 'maxTokens'>): 
   return known ? known[1] : DEFAULT_OUTPUT_CAP
 }
 
+/** The fewest output tokens that a call is still made for where the budget is short. */
+const LEAST_OUTPUT_CAP = 1_024
+
+/**
+ * How far a call's output cap may shrink where the budget does not cover the whole of it: to what the team file says
+ * (`min_tokens`), or else to so many tokens that an answer is still of use, beyond those that it may reason with.
+ */
+export function leastOutputCap(model: Pick<ModelDefinition, 'model' | 'maxTokens' | 'minTokens' | 'thinkingBudget'>) {
+  const cap = outputCap(model)
+  const thinking = typeof model.thinkingBudget === 'number' && model.thinkingBudget > 0 ? model.thinkingBudget : 0
+  return Math.min(cap, model.minTokens ?? LEAST_OUTPUT_CAP + thinking)
+}
+
 /**
  * Models that write less than the default, by name wherever it stands in the id (`us.anthropic.claude-…`,
  * `openai/gpt-4o`); the first row that fits counts. From the makers' own lists; a model that is missing is asked for the

@@ -27,8 +27,10 @@ export interface Run extends RunRef {
   readonly stopReason: StopReason | null
   readonly error: ErrorInfo | null
   readonly round: number
-  /** names the round's input: `INPUT#<round>#<inputRef>` */
+  /** names the last input: `INPUT#<inputRound>#<inputRef>` */
   readonly inputRef: string
+  /** the round that began with it; later ones go on without a new input, because the limit was raised */
+  readonly inputRound: number
   /** number of tasks; null: the run has an input and a root agent */
   readonly tasks: number | null
   readonly maxConcurrency: number

@@ -75,14 +75,18 @@ export interface SessionHeader {
 
   /** money given at birth */
   readonly share: Amount
-  /** may be spent on own calls; never shrinks */
+  /** may be spent on own calls; shrinks only by what the session gives back */
   readonly own: Amount
-  /** may be given away */
+  /** may be given away; below zero where the limit was lowered, or a call cost more than its hold */
   readonly avail: Amount
   /** how much of what the parent lent it has moved in */
   readonly taken: Amount
   /** lent to children, by ordinal */
   readonly lent: { readonly [ordinal: string]: Amount }
+  /** how much it has given back to its parent in all, because it could not go on with it */
+  readonly given: Amount
+  /** how much of what its children gave back it has taken in, by ordinal */
+  readonly returned: { readonly [ordinal: string]: Amount }
 
   /** next ordinal to give: the watermark */
   readonly next: number
@@ -94,8 +98,13 @@ export interface SessionHeader {
   /** waits for all that is pending */
   readonly waitAll: boolean
   readonly settled: number
-  /** children waiting for money, by ordinal */
+  /**
+   * children that have no money and cannot go on without: born with nothing, or given back. They call no model and have
+   * no place among those that may run, until a loan takes them out of this set
+   */
   readonly needs: ReadonlySet<number>
+  /** children below which somebody waits for money: who has some to give looks there too */
+  readonly wants: ReadonlySet<number>
 
   /** own calls by agent, model and outcome; of a running session up to 60 s old */
   readonly rows: readonly BookRow[]
@@ -129,6 +138,9 @@ export const isTerminal = (h: { readonly status: string }): boolean =>
 export const isClaimable = (h: SessionHeader, now: number): boolean =>
   h.status === 'queued' || (h.status === 'waiting' && (isReady(h) || (h.wakeAt !== null && h.wakeAt < now)))
 
+/** What a session asks for that waits for money. */
+export const MONEY = 'money'
+
 /** Nothing left to wait for. */
 const isReady = (h: SessionHeader): boolean =>
   h.waitingOn.size === 0 && !(h.waitAll && h.pending.size > 0) && h.asks.size === 0
@@ -150,11 +162,22 @@ function childSlots(h: SessionHeader, childWidth: number): number {
   return Math.floor(places / childWidth)
 }
 
+/** Pending children that are not held back for want of money. */
+export const funded = (h: SessionHeader): number[] => [...h.pending].filter((o) => !h.needs.has(o))
+
 /**
- * The children that may run now: the lowest pending ordinals, as many as there is room for. Derived from the header alone,
- * so width costs no write: whoever changes the header sees whom his change lets in.
+ * The children that may run now: the lowest pending ordinals that have money, as many as there is room for. Derived from
+ * the header alone, so width costs no write: whoever changes the header sees whom his change lets in.
  */
 export function mayRun(h: SessionHeader, childWidth: number): number[] {
   const slots = childSlots(h, childWidth)
-  return slots < 1 ? [] : [...h.pending].sort((a, b) => a - b).slice(0, slots)
+  return slots < 1
+    ? []
+    : funded(h)
+        .sort((a, b) => a - b)
+        .slice(0, slots)
 }
+
+/** Places that are left for children without money, should there be some for them. */
+export const freePlaces = (h: SessionHeader, childWidth: number): number =>
+  Math.max(0, childSlots(h, childWidth) - funded(h).length)

@@ -56,6 +56,8 @@ export interface ModelDefinition {
   readonly tokenKey?: string
   /** output cap of one call in tokens, as the team file gives it */
   readonly maxTokens?: number
+  /** how far that cap may shrink where the budget is short; the same as `maxTokens`: it may not */
+  readonly minTokens?: number
   readonly temperature?: number
   readonly topP?: number
   readonly frequencyPenalty?: number

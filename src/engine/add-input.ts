@@ -59,7 +59,7 @@ async function tryReopenRoot(ctx: EngineContext, run: Run): Promise<void> {
   }
 }
 
-export async function reopenRoot(ctx: EngineContext, run: Run): Promise<void> {
+export async function reopenRoot(ctx: Pick<EngineContext, 'store' | 'invoker' | 'clock'>, run: Run): Promise<void> {
   const ref = { tenant: run.tenant, runId: run.runId, sessionId: rootSessionId(run.runId) }
   await ctx.store.reopenRoot(ref, run.round - 1, ctx.clock.now())
   await ctx.invoker.invoke(ref)

@@ -9,7 +9,7 @@ import type { ModelResult, Put } from '../ports.ts'
 import { type Drive, firstMessage, nearDeadline, now, reload } from './drive.ts'
 import { modelOf } from './estimate.ts'
 import { causeOf } from './failure.ts'
-import { intentFor, promptOf } from './intent.ts'
+import { boundFor, intentFor, promptOf } from './intent.ts'
 import { transcript } from './prompt.ts'
 import { repair } from './settle.ts'
 import { instantResults } from './tools/run-tools.ts'
@@ -133,7 +133,8 @@ function withNext(d: Drive, state: LogState, open: Intent, slot: ResponseSlot): 
   const results: ToolMessage[] | undefined = instantResults(d, slot)
   if (!results) return slot
   const messages = [...transcript(d.slots, slot.n, d.task), slot.message, ...results]
-  const next = intentFor({ ...d, agent }, messages, now(d))
+  const at = now(d)
+  const next = intentFor({ ...d, agent }, boundFor({ ...d, agent }, messages, at), at)
   const spent = add(sub(state.spent, open.hold), chargeOf(slot))
   if (!covers(d.header.own, add(spent, next.hold))) return slot
   return { ...slot, results, next }

@@ -1,4 +1,4 @@
-import { isUnlimited, sharesFor } from '../domain/budget.ts'
+import { isBlocked, isUnlimited, sharesFor } from '../domain/budget.ts'
 import { childSessionId } from '../domain/ids.ts'
 import { MAX_PENDING, PREVIEW_BYTES } from '../domain/limits.ts'
 import { type Amount, covers, missing, times, ZERO } from '../domain/money.ts'
@@ -9,6 +9,7 @@ import { type Drive, now, refresh, reload } from './drive.ts'
 import { holdFor } from './estimate.ts'
 import { borrow } from './money.ts'
 import { newHeader } from './new-header.ts'
+import { wakeNeedy } from './wake-needy.ts'
 import { childWidth } from './width.ts'
 
 /** A child to be: who, and where its task stands. */
@@ -31,24 +32,21 @@ const AT_ONCE = 25
 
 /**
  * Gives ordinals and money to children in one write, puts their headers, and only then invokes them. What was decided
- * stands in the header, so repeating it after a crash makes the same children. Fewer than asked for are made where
- * headers or money do not reach: the first `count` of them.
+ * stands in the header, so repeating it after a crash makes the same children. Where the money does not reach for all of
+ * them, the others are born with nothing and wait for what comes back. Fewer than asked for are made where the header has
+ * no room: the first `count` of them.
  */
 export async function delegate(d: Drive, turn: number, kids: readonly Kid[]): Promise<Delegation | 'again' | 'gone'> {
   while (d.header.deleg.turn < turn) {
     const h = d.header
-    const count = Math.min(kids.length, Math.max(0, widthOf(d) - h.pending.size))
+    const count = isBlocked(d.run.limit) ? 0 : Math.min(kids.length, Math.max(0, widthOf(d) - h.pending.size))
     const { share, funded } = await shares(d, kids.slice(0, count))
     if (d.header !== h && d.header.deleg.turn >= turn) break
-    // where nothing can be funded, the same write with no children decides that once and for all
-    const written = await d.ctx.store.delegate(d.ref, {
-      turn,
-      from: d.header.next,
-      count: funded,
-      share,
-      funded,
-      now: now(d),
-    })
+    const from = d.header.next
+    // those that cannot be funded are held back, but for groups: they call no model, their children wait in them
+    const needs = kids.slice(0, count).flatMap((kid, i) => (i >= funded && kid.agent !== null ? [from + i] : []))
+    // where none can be made, the same write with no children decides that once and for all
+    const written = await d.ctx.store.delegate(d.ref, { turn, from, count, share, funded, needs, now: now(d) })
     if (written.written) {
       d.header = written.item
       continue
@@ -72,18 +70,23 @@ export async function delegate(d: Drive, turn: number, kids: readonly Kid[]): Pr
 
 async function shares(d: Drive, kids: readonly Kid[]): Promise<{ share: Amount; funded: number }> {
   if (kids.length === 0) return { share: ZERO, funded: 0 }
-  const unlimited = isUnlimited(d.run.limit)
+  const { limit } = d.run
   const weight = Math.max(...kids.map((k) => k.weight))
   const hold = dearestHold(d, kids)
-  const need = times(hold, weight * kids.length)
-  if (!unlimited) {
-    // try to have enough to give; what there is must do
-    while (!covers(d.header.avail, need) && (await borrow(d.ctx, d.ref, 'avail', missing(d.header.avail, need)))) {
-      await refresh(d)
+  if (!isUnlimited(limit) && d.header.parentId !== null) await stockUp(d, hold, weight * kids.length)
+  return sharesFor(d.header.avail, kids.length, { limit, hold, weight })
+}
+
+/** Tries to have enough to give: where money is short, for no more of them than can work at once. */
+async function stockUp(d: Drive, hold: Amount, count: number): Promise<void> {
+  for (let some = Math.min(count, 2 * d.header.width); some > 0; some = Math.floor(some / 2)) {
+    const need = times(hold, some)
+    for (;;) {
+      const { avail } = await refresh(d)
+      if (covers(avail, need)) return
+      if ((await borrow(d.ctx, d.ref, 'avail', missing(avail, need))) !== 'ok') break
     }
-    await refresh(d)
   }
-  return sharesFor(d.header.avail, kids.length, { unlimited, hold, weight })
 }
 
 /** What one call of the dearest agent among the children may cost; groups count as any agent of the team. */
@@ -126,6 +129,7 @@ async function putChildren(d: Drive, deleg: Delegation, kids: readonly Kid[]): P
     children.filter((c) => allowed.has(c.ordinal)),
     (c) => invoker.invoke(c.ref),
   )
+  await wakeNeedy(d.ctx, d.ref, h)
 }
 
 async function inBatches<T>(all: readonly T[], each: (one: T) => Promise<unknown>): Promise<void> {

@@ -32,6 +32,8 @@ export interface Drive {
   childrenPut: number
   /** when the lease was last written, epoch ms */
   leaseAt: number
+  /** number of the slot before which this driver has put its mark, so that no older one puts an intent; -1: none */
+  marked: number
   /** not before this time, epoch ms: what a provider asked for with its refusal */
   retryAt: number
   /** the first user message, read once */

@@ -118,7 +118,8 @@ export async function stopSession(
   const now = stopped.written ? stopped.item : await ctx.store.getHeader(ref)
   if (!now) return
   if (isTerminal(now)) return settleUp(ctx, ref)
-  if (isClaimable(now, at)) await ctx.invoker.invoke(ref)
+  // one that was stopped before and is queued has its event, or the sweep finds that it has lost it
+  if (isClaimable(now, at) && (stopped.written || now.status !== 'queued')) await ctx.invoker.invoke(ref)
 }
 
 /** A child that was given its ordinal but never its header: it is put as cancelled, so that it can settle. */

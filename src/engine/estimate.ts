@@ -1,6 +1,6 @@
-import { holdOf, inputBound } from '../domain/budget.ts'
+import { affordableCap, holdOf, inputBound } from '../domain/budget.ts'
 import type { Amount } from '../domain/money.ts'
-import { outputCap } from '../domain/output-caps.ts'
+import { leastOutputCap, outputCap } from '../domain/output-caps.ts'
 import { type AgentDefinition, dearestOf, type ModelDefinition, type TeamDefinition } from '../domain/team.ts'
 import type { Message } from '../domain/turn.ts'
 import type { ToolSpec } from '../ports.ts'
@@ -20,17 +20,35 @@ export function holdFor(team: TeamDefinition, agent: AgentDefinition, at: number
   return boundOf(modelOf(team, agent), estimate, at).hold
 }
 
+/** A call before it is made. */
+export interface CallBound {
+  /** upper bound of its input in tokens */
+  readonly estimate: number
+  /** output cap in tokens */
+  readonly cap: number
+  /** the most that it may cost with that cap */
+  readonly hold: Amount
+}
+
 /** Bound of the input, output cap and hold of a call that is made at `at` (epoch ms). */
 export function estimateCall(
   model: ModelDefinition,
   prompt: { system: string; messages: readonly Message[]; tools: readonly ToolSpec[] },
   at: number,
-): { estimate: number; cap: number; hold: Amount } {
+): CallBound {
   return boundOf(model, inputBound(prompt.system, prompt.messages, prompt.tools), at)
 }
 
+/** The same call with as large an output cap as `funds` cover; undefined: they do not cover the least that it may be. */
+export function shrinkCall(model: ModelDefinition, call: CallBound, funds: Amount, at: number): CallBound | undefined {
+  const { estimate } = call
+  const price = dearestOf(model, { at, inputTokens: estimate })
+  const cap = affordableCap(funds, { estimate, cap: call.cap, price, least: leastOutputCap(model) })
+  return cap === undefined ? undefined : { estimate, cap, hold: holdOf(estimate, cap, price) }
+}
+
 /** The dearest rates of every tier that the prompt may reach: its bound may cross a border which it does not. */
-function boundOf(model: ModelDefinition, estimate: number, at: number) {
+function boundOf(model: ModelDefinition, estimate: number, at: number): CallBound {
   const cap = outputCap(model)
   return { estimate, cap, hold: holdOf(estimate, cap, dearestOf(model, { at, inputTokens: estimate })) }
 }

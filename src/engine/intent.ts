@@ -1,7 +1,7 @@
 import type { AgentDefinition, TeamDefinition } from '../domain/team.ts'
 import type { Intent, Message } from '../domain/turn.ts'
 import type { ToolSpec } from '../ports.ts'
-import { estimateCall, modelOf } from './estimate.ts'
+import { type CallBound, estimateCall, modelOf } from './estimate.ts'
 import { systemMessage } from './prompt.ts'
 import { toolsFor } from './tools/specs.ts'
 
@@ -20,15 +20,25 @@ export interface Prompt {
   readonly tools: readonly ToolSpec[]
 }
 
-export const promptOf = ({ team, agent }: Pick<Caller, 'team' | 'agent'>, messages: readonly Message[]): Prompt => ({
+type Sender = Pick<Caller, 'team' | 'agent'>
+
+export const promptOf = ({ team, agent }: Sender, messages: readonly Message[]): Prompt => ({
   system: systemMessage(team, agent),
   messages,
   tools: toolsFor(team, agent),
 })
 
-/** The intent of a call that continues `messages`, made at `at` (epoch ms): what it may cost is bounded by all that is sent. */
-export function intentFor(caller: Caller, messages: readonly Message[], at: number): Intent {
-  const { team, agent, driver, attempt } = caller
-  const { estimate, cap, hold } = estimateCall(modelOf(team, agent), promptOf(caller, messages), at)
-  return { hold, driver, attempt, agent: agent.name, model: agent.model, estimate, cap, at }
-}
+/** What a call that continues `messages`, made at `at` (epoch ms), may cost: bounded by all that is sent. */
+export const boundFor = (sender: Sender, messages: readonly Message[], at: number): CallBound =>
+  estimateCall(modelOf(sender.team, sender.agent), promptOf(sender, messages), at)
+
+export const intentFor = (caller: Caller, { hold, estimate, cap }: CallBound, at: number): Intent => ({
+  hold,
+  driver: caller.driver,
+  attempt: caller.attempt,
+  agent: caller.agent.name,
+  model: caller.agent.model,
+  estimate,
+  cap,
+  at,
+})

@@ -1,6 +1,8 @@
+import { isBlocked } from '../domain/budget.ts'
 import { DEFAULT_MAX_ITERATIONS, MAX_CONTINUATIONS, MAX_EXTRA_ATTEMPTS, MAX_FAILED_CALLS } from '../domain/limits.ts'
 import { type LogState, readState } from '../domain/log.ts'
-import { add, covers } from '../domain/money.ts'
+import { add, covers, formatUsd } from '../domain/money.ts'
+import type { Run } from '../domain/run.ts'
 import { isTerminal } from '../domain/session.ts'
 import { dearestOf } from '../domain/team.ts'
 import type { End, Intent, Message, RequestSlot, ResponseSlot } from '../domain/turn.ts'
@@ -8,11 +10,12 @@ import { NO_USAGE } from '../domain/usage.ts'
 import { callModel } from './call-model.ts'
 import { type Drive, firstMessage, nearDeadline, now, refresh, reload } from './drive.ts'
 import { endSession } from './end-session.ts'
+import type { CallBound } from './estimate.ts'
 import { failureOf, isPermanent } from './failure.ts'
-import { intentFor } from './intent.ts'
+import { fundCall } from './fund-call.ts'
+import { boundFor, intentFor } from './intent.ts'
 import { renewLease } from './lease.ts'
 import { listStep } from './list-step.ts'
-import { haveOwn } from './money.ts'
 import { pauseBefore } from './pause.ts'
 import { transcript } from './prompt.ts'
 import { repair, settleUp } from './settle.ts'
@@ -54,7 +57,7 @@ async function step(d: Drive): Promise<'again' | 'gone'> {
   if (closed && d.header.round === state.round) return outcome(await endSession(d, state))
   if (d.agent === null) {
     if (stopped) return close(d, state, { status: 'cancelled', reason: stopped })
-    return outcome(await listStep(d))
+    return outcome(await listStep(d, state))
   }
 
   if (state.kind === 'open') {
@@ -73,22 +76,22 @@ async function step(d: Drive): Promise<'again' | 'gone'> {
   if (nearDeadline(d)) return goOnElsewhere(d, state)
 
   let messages: readonly Message[] = []
-  if (closed) {
-    const opening = await newRound(d, state)
-    if (!opening) return 'gone' // another driver has ended this round and the run is in the next
-    messages = opening
-  } else if (state.kind === 'start') {
-    const opening = d.header.round > state.round ? await newRound(d, state) : []
-    if (!opening) return 'gone'
-    messages = [await firstMessage(d), ...opening]
-  } else if (state.kind === 'tools') {
+  // a round that has put nothing in the log yet begins with its input, where it has one of its own
+  const begins = closed || (state.kind === 'start' && d.header.round > state.round)
+  const opening = begins ? await opensWith(d, state) : []
+  if (opening === 'gone') return 'gone'
+  // one without goes on where the one before ran out of money
+  const kind = closed ? state.before : state.kind
+  if (kind === 'start') messages = [await firstMessage(d), ...opening]
+  else if (opening.length > 0) messages = opening
+  else if (kind === 'tools') {
     const results = await runTools(d, state.last!)
     if (typeof results === 'string') return outcome(results)
     messages = results
     await refresh(d)
     if (d.header.attempt !== d.attempt) return 'gone'
     if (d.header.stop) return 'again'
-  } else {
+  } else if (!closed) {
     const pause = await pauseBefore(d, state)
     if (pause === 'again') return 'again'
     if (pause !== 'go') return outcome(await waitForTime(d, pause, state.rows))
@@ -106,19 +109,12 @@ async function request(d: Drive, state: LogState, messages: readonly Message[]):
   const task = await firstMessageIfNeeded(d)
   const sofar = [...transcript(d.slots, n, task), ...messages]
   const at = now(d)
-  const intent = intentFor({ ...d, agent }, sofar, at)
-  const need = add(state.spent, intent.hold)
-  if (!covers(d.header.own, need)) {
-    const funds = await haveOwn(d, need)
-    if (funds === 'gone') return 'gone'
-    if (funds === 'none') {
-      return close(d, state, {
-        status: 'failed',
-        reason: 'budget',
-        error: { code: 'budget', message: 'The budget does not cover the next model call.' },
-      })
-    }
-  }
+  const call = boundFor({ ...d, agent }, sofar, at)
+  const enough = covers(d.header.own, add(state.spent, call.hold)) && !isBlocked(d.run.limit)
+  const funded = enough ? call : await fundCall(d, state, call, at)
+  if (funded === 'gone' || funded === 'again') return funded
+  if (funded === 'none') return close(d, state, refusal(call))
+  const intent = intentFor({ ...d, agent }, funded, at)
   const slot: RequestSlot = { n, round: d.header.round, messages, intent, at }
   const put = await d.ctx.store.putRequest(d.ref, slot, d.driver)
   if (put === 'written') d.slots.requests.set(n, slot)
@@ -128,6 +124,11 @@ async function request(d: Drive, state: LogState, messages: readonly Message[]):
 
 /** The task stands in request 0, unless the first intent rode on the claim. */
 const firstMessageIfNeeded = async (d: Drive) => (d.header.first ? await firstMessage(d) : undefined)
+
+const refusal = ({ hold }: CallBound): End => {
+  const message = `The budget does not cover the next model call, which may cost up to USD ${formatUsd(hold.usd)} and ${hold.tok} tokens.`
+  return { status: 'failed', reason: 'budget', error: { code: 'budget', message } }
+}
 
 /** A session that cannot get on ends, so that a poisonous one costs a bounded amount. */
 function overBound(d: Drive, state: LogState): End | undefined {
@@ -235,15 +236,21 @@ async function bookNeverCalled(d: Drive): Promise<void> {
   }
 }
 
+/** What a new round begins with: its input, or nothing where it has none; `gone`: the run is in the next already. */
+async function opensWith(d: Drive, state: LogState): Promise<Message[] | 'gone'> {
+  const run = await d.ctx.store.getRun(d.ref, { consistent: true })
+  if (!run || run.round > d.header.round) return 'gone'
+  // round 1 begins with the task, as every session does
+  return run.inputRound > Math.max(1, state.opened) ? newRound(d, state, run) : []
+}
+
 /**
  * What opens a new round: an error result for every tool call that was still without one (a transcript can always be
- * sent again), then the new input. Undefined: the round has ended since.
+ * sent again), then the new input.
  */
-async function newRound(d: Drive, state: LogState): Promise<Message[] | undefined> {
-  const run = await d.ctx.store.getRun(d.ref, { consistent: true })
-  if (run && run.round > d.header.round) return undefined
-  const input = run && (await d.ctx.store.getInput(d.ref, d.header.round, run.inputRef))
-  if (!input || !('input' in input)) throw new Error(`the input of round ${d.header.round} is not in the table`)
+async function newRound(d: Drive, state: LogState, run: Run): Promise<Message[]> {
+  const input = await d.ctx.store.getInput(d.ref, run.inputRound, run.inputRef)
+  if (!input || !('input' in input)) throw new Error(`the input of round ${run.inputRound} is not in the table`)
   const messages: Message[] = unansweredTools(d, state).map(({ id, name }) => ({
     role: 'tool',
     toolCallId: id,

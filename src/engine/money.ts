@@ -1,55 +1,65 @@
+import { takeAhead } from '../domain/budget.ts'
 import { type Amount, covers, isZero, missing, same } from '../domain/money.ts'
 import type { SessionRef } from '../domain/run.ts'
-import { isTerminal } from '../domain/session.ts'
+import { freePlaces, isTerminal } from '../domain/session.ts'
 import type { EngineContext } from './context.ts'
 import { type Drive, refresh } from './drive.ts'
 
+/** `short`: there is not enough on the way to the root · `no place`: there is, but no place among its siblings */
+export type Borrowed = 'ok' | 'short' | 'no place'
+
 /**
  * Sees that the session owns `need`: out of what it may give away, or by a loan from above.
- * `none`: there is not enough anywhere on the way to the root.
+ * @param hold what the next call may cost: some are taken ahead where there is plenty
  */
-export async function haveOwn(d: Drive, need: Amount): Promise<'ok' | 'none' | 'gone'> {
+export async function haveOwn(d: Drive, need: Amount, hold: Amount): Promise<Borrowed | 'gone'> {
   for (;;) {
     const h = await refresh(d)
     if (isTerminal(h) || h.status !== 'running' || h.attempt !== d.attempt) return 'gone'
     if (covers(h.own, need)) return 'ok'
     const more = missing(h.own, need)
     if (covers(h.avail, more)) {
-      await d.ctx.store.raiseOwn(d.ref, h.own, more)
+      await d.ctx.store.raiseOwn(d.ref, h.own, takeAhead(more, hold, h.avail))
       continue
     }
-    if (!(await borrow(d.ctx, d.ref, 'own', more))) return 'none'
+    const some = h.avail.usd > 0n && h.avail.tok > 0n
+    const borrowed = await borrow(d.ctx, d.ref, some ? 'avail' : 'own', some ? missing(h.avail, more) : more)
+    if (borrowed !== 'ok') return borrowed
   }
 }
 
 /**
  * Borrows `more` from the parent (which borrows from its own, and so on), and takes it into `own` or `avail`. Two writes:
- * lend, then take; either may be repeated. False: nobody above has enough.
+ * lend, then take; either may be repeated. A session that was held back for want of money takes a place with it.
  */
 export async function borrow(
   ctx: Pick<EngineContext, 'store'>,
   ref: SessionRef,
   into: 'own' | 'avail',
   more: Amount,
-): Promise<boolean> {
-  if (isZero(more)) return true
+): Promise<Borrowed> {
+  if (isZero(more)) return 'ok'
   for (;;) {
     const h = await ctx.store.getHeader(ref)
-    if (!h || h.parentId === null || isTerminal(h)) return false
+    if (!h || h.parentId === null || isTerminal(h)) return 'short'
     const parentRef = { ...ref, sessionId: h.parentId }
     const parent = await ctx.store.getHeader(parentRef)
-    if (!parent?.pending.has(h.ordinal)) return false
+    if (!parent?.pending.has(h.ordinal)) return 'short'
     const lent = parent.lent[h.ordinal] ?? null
     if (lent && !same(lent, h.taken)) {
       // lent already, perhaps by a driver that died before it took it
       await ctx.store.takeLoan(ref, h.taken, lent, into)
-      return true
+      return 'ok'
     }
+    const heldBack = parent.needs.has(h.ordinal)
     if (covers(parent.avail, more)) {
-      await ctx.store.lend(parentRef, h.ordinal, lent, more)
+      if (heldBack && freePlaces(parent, h.width) < 1) return 'no place'
+      const { avail, next, attempt } = parent
+      await ctx.store.lend(parentRef, h.ordinal, lent, more, heldBack ? { avail, next, attempt } : undefined)
       continue
     }
-    const short = missing(parent.avail, more)
-    if (!(await borrow(ctx, parentRef, 'avail', short))) return false
+    if (parent.parentId === null) return 'short'
+    const borrowed = await borrow(ctx, parentRef, 'avail', missing(parent.avail, more))
+    if (borrowed !== 'ok') return borrowed
   }
 }

@@ -1,4 +1,4 @@
-import { divideShare, isUnlimited } from '../domain/budget.ts'
+import { divideShare } from '../domain/budget.ts'
 import { rootSessionId } from '../domain/ids.ts'
 import { type Amount, ZERO } from '../domain/money.ts'
 import type { Run } from '../domain/run.ts'
@@ -29,7 +29,7 @@ export function newHeader(run: Run, team: TeamDefinition, s: NewSession): Sessio
   const kind = !agent ? 'list' : canDelegate(agent) ? 'delegating' : 'leaf'
   const money = divideShare(s.share, {
     kind,
-    unlimited: isUnlimited(run.limit),
+    limit: run.limit,
     hold: agent ? holdFor(team, agent, s.now) : ZERO,
   })
   return {
@@ -42,7 +42,7 @@ export function newHeader(run: Run, team: TeamDefinition, s: NewSession): Sessio
     kind: s.kind,
     depth: s.depth,
     round: s.round,
-    limitSeq: 0,
+    limitSeq: s.parentId === null ? run.limitSeq : 0,
     via: s.via,
     status: 'queued',
     stop: null,
@@ -62,6 +62,8 @@ export function newHeader(run: Run, team: TeamDefinition, s: NewSession): Sessio
     avail: money.avail,
     taken: ZERO,
     lent: {},
+    given: ZERO,
+    returned: {},
     next: 0,
     deleg: { turn: -1, from: 0, count: 0, share: ZERO, funded: 0 },
     pending: new Set(),
@@ -69,6 +71,7 @@ export function newHeader(run: Run, team: TeamDefinition, s: NewSession): Sessio
     waitAll: false,
     settled: 0,
     needs: new Set(),
+    wants: new Set(),
     rows: [],
     unknowns: {},
     kids: {},

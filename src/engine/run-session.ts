@@ -1,3 +1,4 @@
+import { isBlocked } from '../domain/budget.ts'
 import { covers, ZERO } from '../domain/money.ts'
 import type { Run, SessionRef } from '../domain/run.ts'
 import { isClaimable, isTerminal, type SessionHeader } from '../domain/session.ts'
@@ -7,7 +8,7 @@ import type { EngineContext, Invocation } from './context.ts'
 import { definitionOf } from './definition.ts'
 import { type Drive, leaseUntil, reload } from './drive.ts'
 import { fenced } from './fence.ts'
-import { intentFor } from './intent.ts'
+import { boundFor, intentFor } from './intent.ts'
 import { loop } from './loop.ts'
 import { settleUp } from './settle.ts'
 import { taskMessage, taskOf } from './task-of.ts'
@@ -69,6 +70,7 @@ async function claimAndDrive(ctx: EngineContext, ref: SessionRef, { deadlineAt }
     // a session lies down in order only after all its children have their headers
     childrenPut: seen.status === 'waiting' ? seen.deleg.turn : -1,
     leaseAt: at,
+    marked: -1,
     retryAt: 0,
     ...(first && { task: first.task }),
   }
@@ -106,7 +108,9 @@ async function firstIntent(
   const text = await taskOf(ctx.store, run, seen)
   if (!text) throw new Error(`the task of session ${seen.sessionId} of run ${run.runId} is not in the table`)
   const task: UserMessage = { role: 'user', content: taskMessage(text) }
-  const intent = intentFor({ team, agent, driver, attempt: 1 }, [task], ctx.clock.now())
-  if (!covers(seen.own, intent.hold) || covers(ZERO, seen.own)) return { intent: null, task }
+  const at = ctx.clock.now()
+  const call = boundFor({ team, agent }, [task], at)
+  if (isBlocked(run.limit) || !covers(seen.own, call.hold) || covers(ZERO, seen.own)) return { intent: null, task }
+  const intent = intentFor({ team, agent, driver, attempt: 1 }, call, at)
   return { intent, task }
 }

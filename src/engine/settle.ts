@@ -15,11 +15,15 @@ import type { ResponseSlot } from '../domain/turn.ts'
 import { addRow, type BookRow, type Books, known, NO_TOTALS, subBooks, subTotals, unknown } from '../domain/usage.ts'
 import type { EngineContext } from './context.ts'
 import { reportUsage } from './usage-item.ts'
+import { wakeNeedy } from './wake-needy.ts'
 
 type Ctx = Pick<EngineContext, 'store' | 'teams' | 'invoker' | 'clock' | 'ids' | 'log' | 'metrics'>
 
 /** After this time no invocation that may still hold a late answer can be alive: Lambda's longest life and a margin. */
 const LATE_ANSWERS_MS = 20 * 60_000
+
+/** How long a run waits for its limit to be raised, before it fails. */
+export const BUDGET_WAIT_MS = 7 * 24 * 3_600_000
 
 /** What books take out of a budget: everything known, and everything unknown at its bound. */
 export function amountOf(books: Books): Amount {
@@ -51,13 +55,17 @@ export async function settleUp(ctx: Ctx, ref: SessionRef, ended?: SessionHeader)
     if (parent && !parent.pending.has(h.ordinal)) {
       // settled already, perhaps by a write whose answer was lost, or by somebody who died before the wake
       await wake(ctx, parentRef, parent)
-      if (refused) await startQueued(ctx, parentRef, parent, h)
+      if (refused) {
+        await startQueued(ctx, parentRef, parent, h)
+        await wakeNeedy(ctx, parentRef, parent)
+      }
       return push(ctx, ref)
     }
     const lent = parent ? (parent.lent[h.ordinal] ?? null) : isZero(h.taken) ? null : h.taken
-    const back = sub(add(h.share, lent ?? ZERO), amountOf(books))
+    const returned = parent ? (parent.returned[h.ordinal] ?? null) : isZero(h.given) ? null : h.given
+    const back = sub(sub(add(h.share, lent ?? ZERO), returned ?? ZERO), amountOf(books))
     const seen = mayChange ? { v: h.v, books } : null
-    const settlement = { ordinal: h.ordinal, books, sessions: subtreeSessions(h), lent, back, seen }
+    const settlement = { ordinal: h.ordinal, books, sessions: subtreeSessions(h), lent, returned, back, seen }
     const settled = await store.settle(parentRef, settlement, clock.now())
     if (!settled.written) {
       refused = true
@@ -65,6 +73,7 @@ export async function settleUp(ctx: Ctx, ref: SessionRef, ended?: SessionHeader)
     }
     await wake(ctx, parentRef, settled.item)
     await startNext(ctx, parentRef, settled.item, h)
+    await wakeNeedy(ctx, parentRef, settled.item)
     if (mayChange) await push(ctx, ref)
     return
   }
@@ -119,19 +128,24 @@ async function finishRun(ctx: Ctx, root: SessionHeader): Promise<void> {
   const spent = await reportUsage(ctx, run, root)
   const now = ctx.clock.now()
   const books = subtreeBooks(root)
+  // out of money is no end: the run waits for some days, in case its limit is raised
+  const waits = root.status === 'failed' && root.stopReason === 'budget' && !run.stop
+  // unknown calls may still get their late answer: the sweep looks once more when that is no longer possible
+  const late = unknown(books).calls > 0 ? now + LATE_ANSWERS_MS : null
   const finished = await ctx.store.finishRun(root, {
     round: root.round,
-    status: root.status as TerminalStatus,
+    status: waits ? 'waiting' : (root.status as TerminalStatus),
     stopReason: root.stopReason!,
     error: root.error,
     books,
     sessions: subtreeSessions(root),
     v: root.v,
     reportedAt: root.finishedAt!,
-    // unknown calls may still get their late answer: the sweep looks once more when that is no longer possible
-    dueAt: unknown(books).calls > 0 ? now + LATE_ANSWERS_MS : null,
+    dueAt: late ?? (waits ? now + BUDGET_WAIT_MS : null),
     now,
   })
+  // it was cancelled meanwhile: then it ends
+  if (waits && !finished.written) return finishRun(ctx, root)
   if (finished.written) ctx.metrics?.roundFinished({ tenant: run.tenant, team: run.team, rows: spent, at: now })
 }
 
@@ -191,12 +205,13 @@ async function push(ctx: Ctx, from: SessionRef): Promise<void> {
     if (!old) return // not settled yet (it will take the right total by itself), or settled without unknowns
     if (old.v < h.v) {
       const books = subtreeBooks(h)
-      await ctx.store.correctParent(parentRef, h.ordinal, old.v, {
+      const corrected = await ctx.store.correctParent(parentRef, h.ordinal, old.v, {
         seen: { v: h.v, books },
         difference: subBooks(books, old.books),
         back: sub(amountOf(old.books), amountOf(books)),
         now: ctx.clock.now(),
       })
+      if (corrected.written) await wakeNeedy(ctx, parentRef, corrected.item)
       continue
     }
     ref = parentRef

@@ -8,7 +8,8 @@ import { findAgent, type TeamDefinition } from '../domain/team.ts'
 import { byteLength } from '../domain/text.ts'
 import type { EngineContext } from './context.ts'
 import { freezeLimits } from './freeze-limits.ts'
-import { freezePrices, unpricedModels } from './freeze-prices.ts'
+import { freezePrices, unpricedModels, withoutGaps } from './freeze-prices.ts'
+import { type Budget, checkPriced, limitOf } from './limit.ts'
 import { rootHeader } from './new-header.ts'
 import { takePlace } from './take-place.ts'
 
@@ -23,6 +24,8 @@ export interface StartRun {
   readonly input?: string | undefined
   readonly tasks?: readonly { agent: string; task: string; expectedOutput?: string | undefined }[] | undefined
   readonly maxConcurrency?: number | undefined
+  /** the most that the run may cost or use; none: no limit */
+  readonly budget?: Budget | undefined
   readonly tags?: { readonly [key: string]: string } | undefined
   /** id of the run, where the caller has chosen one already (an idempotent retry); made here otherwise */
   readonly runId?: string | undefined
@@ -31,14 +34,17 @@ export interface StartRun {
 /**
  * Freezes the team and its prices, stores input and run, puts the root's header and invokes it. A crash between two of
  * these writes leaves nothing (before W1) or a run that the sweep goes on with.
- * @throws SubledgerError unknown_team, unknown_agent, bad_team, bad_request, too_many_runs
+ * @throws SubledgerError unknown_team, unknown_agent, bad_team, bad_request, unpriced_model, too_many_runs
  */
 export async function startRun(ctx: EngineContext, request: StartRun): Promise<Run> {
   const limits = ctx.settings.limits ?? DEFAULT_LIMITS
   const input = checkRequest(request, limits)
+  const limit = limitOf(request.budget)
   const said = await ctx.teams.get(request.team)
   checkAgents(said, request, input)
-  const team = freezeLimits(await freezePrices(ctx.prices, said), limits)
+  const priced = await freezePrices(ctx.prices, said)
+  if (limit.usd < UNLIMITED) checkPriced(priced, firstAgents(priced, request, input))
+  const team = freezeLimits(limit.usd < UNLIMITED ? withoutGaps(priced) : priced, limits)
 
   const now = ctx.clock.now()
   const ref = { tenant: request.tenant, runId: request.runId ?? ctx.ids.runId(now) }
@@ -54,9 +60,10 @@ export async function startRun(ctx: EngineContext, request: StartRun): Promise<R
     error: null,
     round: 1,
     inputRef: FIRST_INPUT_REF,
+    inputRound: 1,
     tasks: 'tasks' in input ? input.tasks.length : null,
     maxConcurrency: request.maxConcurrency ?? Math.min(DEFAULT_MAX_CONCURRENCY, mostAtOnce(limits)),
-    limit: { usd: UNLIMITED, tok: UNLIMITED },
+    limit,
     limitSeq: 0,
     books: {},
     sessions: 0,
@@ -87,6 +94,9 @@ export async function startRun(ctx: EngineContext, request: StartRun): Promise<R
   if (put === 'written') return run
   return (await ctx.store.getRun(ref, { consistent: true })) ?? run
 }
+
+const firstAgents = (team: TeamDefinition, request: StartRun, input: RunInput): string[] =>
+  'tasks' in input ? input.tasks.map((t) => t.agent) : [request.agent ?? team.agents[0]!.name]
 
 /** Sessions at once that one run may ask for. */
 const mostAtOnce = (limits: Limits): number => Math.min(limits.concurrency, limits.tenantConcurrency)

@@ -4,11 +4,14 @@ import type { Run, RunRef, SessionRef } from '../domain/run.ts'
 import { isClaimable, isTerminal, mayRun, type SessionHeader } from '../domain/session.ts'
 import { reopenRoot } from './add-input.ts'
 import { stopAll } from './cancel-run.ts'
+import { takeLimit } from './change-budget.ts'
 import type { EngineContext, Invocation } from './context.ts'
 import { definitionOf } from './definition.ts'
 import { foldUsage } from './fold-usage.ts'
 import { rootHeader } from './new-header.ts'
-import { repair, settleUp } from './settle.ts'
+import { BUDGET_WAIT_MS, repair, settleUp } from './settle.ts'
+import { finishGiving } from './survey.ts'
+import { wakeNeedy } from './wake-needy.ts'
 
 /** What a sweep found and did, for the log. */
 export interface SweepReport {
@@ -89,6 +92,7 @@ export async function sweepRun(ctx: EngineContext, ref: RunRef): Promise<SweepRe
     await reopenRoot(ctx, run)
     invoked++
   }
+  if (root && root.limitSeq < run.limitSeq) await takeLimit(ctx, run)
   for (const h of headers.values()) {
     const found = await lookAtSession(ctx, run, h, headers)
     if (found === 'invoked') invoked++
@@ -119,6 +123,7 @@ async function lookAtSession(
 ): Promise<'invoked' | 'settled' | 'nothing'> {
   const ref: SessionRef = { tenant: run.tenant, runId: run.runId, sessionId: h.sessionId }
   const parent = h.parentId === null ? undefined : all.get(h.parentId)
+  if (parent?.pending.has(h.ordinal) && !isTerminal(h)) await finishGiving(ctx, parent, h)
   if (isTerminal(h)) {
     const unsettled = parent ? parent.pending.has(h.ordinal) : run.status === 'running' && run.round === h.round
     if (unsettled) {
@@ -132,9 +137,17 @@ async function lookAtSession(
     }
     return 'nothing'
   }
-  if (!isAbandoned(ctx, h, parent)) return 'nothing'
-  await ctx.invoker.invoke(ref)
-  return 'invoked'
+  if (isAbandoned(ctx, h, parent)) {
+    await ctx.invoker.invoke(ref)
+    return 'invoked'
+  }
+  // whoever should have woken somebody here may have died before he did
+  const short = h.needs.size > 0 || h.wants.size > 0
+  if (short && h.updatedAt + ctx.settings.eventAgeMs <= ctx.clock.now()) {
+    const woken = await wakeNeedy(ctx, ref, h)
+    if (woken > 0) return 'invoked'
+  }
+  return 'nothing'
 }
 
 /** Nobody drives it, though somebody should. */
@@ -158,6 +171,12 @@ async function moveDue(ctx: EngineContext, seen: Run, headers: Headers): Promise
     return
   }
   if (seen.dueAt > now) return
+  if (seen.status === 'waiting') {
+    const until = (seen.reportedAt ?? seen.updatedAt) + BUDGET_WAIT_MS
+    if (now >= until) await ctx.store.failWaiting(seen, seen.round, now)
+    else await ctx.store.pushDue(seen, seen.dueAt, until)
+    return
+  }
   const run = await ctx.store.getRun(seen, { consistent: true })
   if (run && run.dueAt !== null && run.dueAt <= now) await ctx.store.undueRun(run, { v: run.v, dueAt: run.dueAt })
 }

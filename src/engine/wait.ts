@@ -1,7 +1,10 @@
 import { childSessionId } from '../domain/ids.ts'
+import type { SessionRef } from '../domain/run.ts'
 import { isTerminal, mayRun, type SessionHeader } from '../domain/session.ts'
 import type { BookRow } from '../domain/usage.ts'
+import type { EngineContext } from './context.ts'
 import { type Drive, now, refresh, type Step } from './drive.ts'
+import { wakeNeedy } from './wake-needy.ts'
 import { childWidth } from './width.ts'
 
 export interface WaitFor {
@@ -51,10 +54,19 @@ export async function waitFor(d: Drive, w: WaitFor): Promise<'ready' | Step> {
 /** A session that waits for everything gives its own place to its children: those that it lets in are invoked. */
 async function startHeldBack(d: Drive, before: SessionHeader, after: SessionHeader): Promise<void> {
   if (after.stop) return
-  const width = childWidth(d)
-  const running = new Set(mayRun(before, width))
-  for (const o of mayRun(after, width)) {
-    if (!running.has(o)) await d.ctx.invoker.invoke({ ...d.ref, sessionId: childSessionId(d.ref.sessionId, o) })
+  await letIn(d.ctx, d.ref, { before, after, width: childWidth(d) })
+  await wakeNeedy(d.ctx, d.ref, after)
+}
+
+/** Invokes the children that a change of their parent has let in. */
+export async function letIn(
+  ctx: Pick<EngineContext, 'invoker'>,
+  parent: SessionRef,
+  change: { before: SessionHeader; after: SessionHeader; width: number },
+): Promise<void> {
+  const running = new Set(mayRun(change.before, change.width))
+  for (const o of mayRun(change.after, change.width)) {
+    if (!running.has(o)) await ctx.invoker.invoke({ ...parent, sessionId: childSessionId(parent.sessionId, o) })
   }
 }
 

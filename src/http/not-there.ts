@@ -6,7 +6,6 @@ const NOT_THERE: readonly [path: string, methods: readonly string[], what: strin
   ['/v1/runs/:runId', ['DELETE'], 'Deleting a run'],
   ['/v1/runs/:runId/events', ['GET'], 'The stream of events'],
   ['/v1/runs/:runId/retry', ['POST'], 'Retrying tasks'],
-  ['/v1/runs/:runId/budget', ['PUT'], 'A budget'],
   ['/v1/runs/:runId/approvals/:approvalId', ['POST'], 'Approving tool calls'],
   ['/v1/schedules', ['GET', 'POST'], 'Scheduling runs over the API'],
   ['/v1/schedules/:id', ['DELETE'], 'Scheduling runs over the API'],

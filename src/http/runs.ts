@@ -5,6 +5,7 @@ import type { Run, RunRef } from '../domain/run.ts'
 import type { SessionHeader } from '../domain/session.ts'
 import { addInput } from '../engine/add-input.ts'
 import { cancelRun } from '../engine/cancel-run.ts'
+import { changeBudget } from '../engine/change-budget.ts'
 import { freezePrices, unpricedModels } from '../engine/freeze-prices.ts'
 import { startRun } from '../engine/start-run.ts'
 import { type ApiContext, findRun, type Route, runRef } from './api.ts'
@@ -12,7 +13,16 @@ import { readJson, readNothing } from './body.ts'
 import { sumCalls } from './calls.ts'
 import { cursorScope, decodeCursor, encodeCursor } from './cursor.ts'
 import { collect } from './paging.ts'
-import { checkBody, checkQuery, createRunBody, inputBody, listRunsQuery, noQuery, runQuery } from './schemas.ts'
+import {
+  budgetBody,
+  checkBody,
+  checkQuery,
+  createRunBody,
+  inputBody,
+  listRunsQuery,
+  noQuery,
+  runQuery,
+} from './schemas.ts'
 import { type RunView, runView } from './views/run.ts'
 
 export const runRoutes = (ctx: ApiContext): Route[] => [
@@ -25,6 +35,7 @@ export const runRoutes = (ctx: ApiContext): Route[] => [
   },
   { path: '/v1/runs/:runId', methods: { GET: (c, tenant) => getRun(ctx, c, tenant) } },
   { path: '/v1/runs/:runId/input', methods: { POST: (c, tenant) => input(ctx, c, tenant) } },
+  { path: '/v1/runs/:runId/budget', methods: { PUT: (c, tenant) => budget(ctx, c, tenant) } },
   { path: '/v1/runs/:runId/cancel', methods: { POST: (c, tenant) => cancel(ctx, c, tenant) } },
 ]
 
@@ -32,7 +43,7 @@ async function createRun(ctx: ApiContext, c: Context, tenant: string): Promise<R
   checkQuery(noQuery, new URL(c.req.url).searchParams)
   refuseIdempotencyKey(c)
   const value = await readJson(c.req.raw, ctx.settings.limits?.bodyBytes)
-  refuseFields(value, { budget: 'A budget', webhook: 'A webhook' })
+  refuseFields(value, { webhook: 'A webhook' })
   const body = checkBody(createRunBody, value)
   const run = await startRun(ctx, { ...body, tenant })
   // read consistently: a moment later the root is in the books, but an ordinary read may not see it yet
@@ -87,6 +98,15 @@ async function input(ctx: ApiContext, c: Context, tenant: string): Promise<Respo
   return accepted(c, { ...(await view(ctx, run, headers, { texts: false })), input: body.input })
 }
 
+async function budget(ctx: ApiContext, c: Context, tenant: string): Promise<Response> {
+  checkQuery(noQuery, new URL(c.req.url).searchParams)
+  const ref = runRef(c, tenant)
+  const body = checkBody(budgetBody, await readJson(c.req.raw))
+  const run = await changeBudget(ctx, ref, body)
+  const { headers } = await readTree(ctx, ref)
+  return c.json(await view(ctx, run, headers, { texts: true }))
+}
+
 async function cancel(ctx: ApiContext, c: Context, tenant: string): Promise<Response> {
   checkQuery(noQuery, new URL(c.req.url).searchParams)
   refuseIdempotencyKey(c)
@@ -124,8 +144,8 @@ async function view(
 }
 
 async function inputOf(ctx: ApiContext, run: Run): Promise<string | null> {
-  if (run.tasks !== null && run.round === 1) return null
-  const stored = await ctx.store.getInput(run, run.round, run.inputRef)
+  if (run.tasks !== null) return null
+  const stored = await ctx.store.getInput(run, run.inputRound, run.inputRef)
   return stored && 'input' in stored ? stored.input : null
 }
 

@@ -28,6 +28,27 @@ const task = z.strictObject(
   { error: 'must be an object with agent and task' },
 )
 
+const usd = 'must be an amount in USD of at least 0 with at most twelve decimals, such as "2.50"'
+const tokenCount = 'must be a whole number of at least 0'
+const budgetParts = {
+  // a number is taken as it is written out, which is exact
+  usd: z.optional(
+    z
+      .pipe(
+        z.union([z.string(), z.number()], { error: usd }),
+        z.transform((value) => String(value)),
+      )
+      .check(z.regex(/^\d{1,8}(\.\d{1,12})?$/, { error: usd })),
+  ),
+  tokens: z.optional(z.int({ error: tokenCount }).check(z.minimum(0, { error: tokenCount }))),
+}
+const someBudget = z.refine<{ usd?: unknown; tokens?: unknown }>((b) => b.usd !== undefined || b.tokens !== undefined, {
+  error: 'needs usd (such as "2.50"), tokens (a number) or both',
+})
+export const budgetBody = z
+  .strictObject(budgetParts, { error: 'must be a JSON object with usd, tokens or both' })
+  .check(someBudget)
+
 const concurrency = `must be a whole number from 1 to ${HIGHEST_MAX_CONCURRENCY}`
 
 export const createRunBody = z
@@ -49,6 +70,7 @@ export const createRunBody = z
           .int({ error: concurrency })
           .check(z.minimum(1, { error: concurrency }), z.maximum(HIGHEST_MAX_CONCURRENCY, { error: concurrency })),
       ),
+      budget: z.optional(budgetBody),
       tags: z.optional(
         z.record(tagText.check(filled), tagText, { error: 'must be an object of strings' }).check(
           z.refine((t) => Object.keys(t).length <= MAX_TAGS, { error: `must hold at most ${MAX_TAGS} tags` }),

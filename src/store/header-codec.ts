@@ -1,4 +1,4 @@
-import type { Amount } from '../domain/money.ts'
+import { type Amount, isZero, ZERO } from '../domain/money.ts'
 import type { Delegation, Seen, SessionHeader, SessionKind, SessionStatus } from '../domain/session.ts'
 import { type Books, CALL_OUTCOMES, type CallOutcome, COUNTS, NO_TOTALS, type Totals } from '../domain/usage.ts'
 import { BadItemError, ItemReader, present } from './item-reader.ts'
@@ -65,6 +65,9 @@ export const encodeHeader = (h: SessionHeader): Item => ({
     [A.takenUsd]: h.taken.usd,
     [A.takenTok]: h.taken.tok,
     [A.lent]: encodeAmounts(h.lent),
+    // most sessions never give anything back
+    ...(isZero(h.given) ? {} : { [A.givenUsd]: h.given.usd, [A.givenTok]: h.given.tok }),
+    [A.returned]: encodeAmounts(h.returned),
     [A.next]: h.next,
     [A.deleg]: encodeDelegation(h.deleg),
     [A.pending]: set(h.pending),
@@ -72,6 +75,7 @@ export const encodeHeader = (h: SessionHeader): Item => ({
     [A.waitAll]: h.waitAll ? 1 : null,
     [A.settled]: h.settled,
     [A.needs]: set(h.needs),
+    [A.wants]: set(h.wants),
     [A.rows]: encodeRows(h.rows),
     [A.unknowns]: encodeAmounts(h.unknowns),
     ...kidsAttributes(h.kids),
@@ -125,6 +129,8 @@ export function decodeHeader(item: Item): SessionHeader {
     avail: amount('availUsd', 'availTok'),
     taken: amount('takenUsd', 'takenTok'),
     lent: decodeAmounts(r.map('lent'), `${where}, lent`),
+    given: r.has('givenUsd') ? amount('givenUsd', 'givenTok') : ZERO,
+    returned: decodeAmounts(r.map('returned'), `${where}, returned`),
     next: r.whole('next'),
     deleg: decodeDelegation(r.fields('deleg', DELEG)),
     pending: r.numbers('pending'),
@@ -132,6 +138,7 @@ export function decodeHeader(item: Item): SessionHeader {
     waitAll: r.flag('waitAll'),
     settled: r.whole('settled'),
     needs: r.numbers('needs'),
+    wants: r.numbers('wants'),
     rows: decodeRows(r.list('rows'), `${where}, rows`),
     unknowns: decodeAmounts(r.map('unknowns'), `${where}, unknowns`),
     kids: decodeKids(item, where),

@@ -9,7 +9,15 @@ import { encodeBooks, encodeError } from './value-codecs.ts'
 
 type RunWrites = Pick<
   Store,
-  'createRun' | 'cancelRun' | 'finishRun' | 'correctRun' | 'undueRun' | 'pushDue' | 'openRound'
+  | 'createRun'
+  | 'cancelRun'
+  | 'finishRun'
+  | 'correctRun'
+  | 'undueRun'
+  | 'pushDue'
+  | 'openRound'
+  | 'changeLimit'
+  | 'failWaiting'
 >
 
 const NOT_DUE = ['#dueAt', '#dueShard']
@@ -49,7 +57,7 @@ export function runWrites(table: TableClient): RunWrites {
       const due = to.dueAt !== null
       return update(
         ref,
-        all('#status = :running', '#round = :round'),
+        all('#status = :running', '#round = :round', to.status === 'waiting' && 'attribute_not_exists(#stop)'),
         {
           set: [
             '#status = :status',
@@ -58,7 +66,7 @@ export function runWrites(table: TableClient): RunWrites {
             '#sessions = :sessions',
             '#v = :v',
             '#reportedAt = :reportedAt',
-            '#finishedAt = :now',
+            ...(to.status === 'waiting' ? [] : ['#finishedAt = :now']),
             '#updatedAt = :now',
             ...(to.error ? ['#error = :error'] : []),
             ...(due ? DUE : []),
@@ -102,7 +110,7 @@ export function runWrites(table: TableClient): RunWrites {
     pushDue: (ref, seenDueAt, dueAt): Promise<Written<Run>> =>
       update(
         ref,
-        all('#status = :running', '#dueAt = :seen'),
+        all('#status IN (:running, :waiting)', '#dueAt = :seen'),
         { set: ['#dueAt = :dueAt'] },
         { ':seen': seenDueAt, ':dueAt': dueAt },
       ),
@@ -114,7 +122,7 @@ export function runWrites(table: TableClient): RunWrites {
         all('#round = :seen', ENDED),
         {
           set: ['#status = :running', '#round = :next', '#inputRef = :inputRef', '#updatedAt = :now', ...DUE],
-          remove: ['#stop', '#stopReason', '#error', '#finishedAt', '#cancelRequestedAt'],
+          remove: ['#inputRound', '#stop', '#stopReason', '#error', '#finishedAt', '#cancelRequestedAt'],
         },
         {
           ':seen': to.seenRound,
@@ -124,6 +132,48 @@ export function runWrites(table: TableClient): RunWrites {
           ':dueShard': dueShard(ref.runId),
           ':now': to.now,
         },
+      ),
+
+    /**
+     * W41. The new limit; the root takes it in afterwards (W39). A run that waits for its budget goes on in a new round by
+     * the same write: nobody else could open it.
+     */
+    changeLimit: (ref, to): Promise<Written<Run>> =>
+      update(
+        ref,
+        all('#limitSeq = :seenSeq', '#status = :seen', '#round = :round'),
+        {
+          set: [
+            '#limitUsd = :limitUsd',
+            '#limitTok = :limitTok',
+            '#limitSeq = #limitSeq + :one',
+            '#updatedAt = :now',
+            ...(to.resume ? ['#status = :running', '#round = #round + :one', '#inputRound = :inputRound', ...DUE] : []),
+          ],
+          remove: to.resume ? ['#stopReason', '#error'] : [],
+        },
+        {
+          ':seenSeq': to.seen.limitSeq,
+          ':seen': to.seen.status,
+          ':round': to.seen.round,
+          ':limitUsd': to.limit.usd,
+          ':limitTok': to.limit.tok,
+          ':now': to.now,
+          ...(to.resume && {
+            ':inputRound': to.seen.inputRound,
+            ':dueAt': to.resume.dueAt,
+            ':dueShard': dueShard(ref.runId),
+          }),
+        },
+      ),
+
+    /** W42. Nobody has raised the limit of a run that waits for it. */
+    failWaiting: (ref, seenRound, now): Promise<Written<Run>> =>
+      update(
+        ref,
+        all('#status = :waiting', '#round = :round'),
+        { set: ['#status = :failed', '#finishedAt = :now', '#updatedAt = :now'], remove: NOT_DUE },
+        { ':round': seenRound, ':now': now },
       ),
   }
 }

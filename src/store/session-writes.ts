@@ -1,6 +1,6 @@
 /** Writes by which a session is driven: claim, release, heartbeat, suspend, stop, finish, and a new round of the root. */
 import type { SessionRef } from '../domain/run.ts'
-import type { SessionHeader } from '../domain/session.ts'
+import { MONEY, type SessionHeader } from '../domain/session.ts'
 import type { Claim, Put, Store, Written } from '../ports.ts'
 import { decodeHeader, encodeHeader } from './header-codec.ts'
 import { sessionKey } from './keys.ts'
@@ -10,11 +10,22 @@ import { encodeAmounts, encodeError, encodeIntent, encodeRows } from './value-co
 
 type SessionWrites = Pick<
   Store,
-  'putHeader' | 'claim' | 'release' | 'heartbeat' | 'suspend' | 'stop' | 'cancelUnclaimed' | 'finish' | 'reopenRoot'
+  | 'putHeader'
+  | 'claim'
+  | 'release'
+  | 'heartbeat'
+  | 'suspend'
+  | 'unask'
+  | 'stop'
+  | 'cancelUnclaimed'
+  | 'finish'
+  | 'reopenRoot'
 >
 
 /** What a session asks for that waits for nothing but time: nobody answers it, the clock does. */
-const TIMER: ReadonlySet<string> = new Set(['timer'])
+const TIMER = 'timer'
+/** What a claim answers by itself. */
+const ANSWERED: ReadonlySet<string> = new Set([TIMER, MONEY])
 
 /** I drive it: nobody has claimed it since. */
 const MINE = all('#status = :running', '#attempt = :mine')
@@ -68,11 +79,11 @@ export function sessionWrites(table: TableClient): SessionWrites {
             ...(claim.first ? ['#first = :first'] : []),
           ],
           remove: ['#waitingOn', '#waitAll', '#wakeAt'],
-          // a wait for time alone is over when somebody comes; what people are asked for still stands
-          delete: ['#asks :timer'],
+          // a wait for time or money is over when somebody comes; what people are asked for still stands
+          delete: ['#asks :answered'],
         },
         {
-          ':timer': TIMER,
+          ':answered': ANSWERED,
           ':seen': claim.seenAttempt,
           ':driver': claim.driver,
           ':lease': claim.lease,
@@ -113,11 +124,12 @@ export function sessionWrites(table: TableClient): SessionWrites {
      */
     async suspend(ref, attempt, until): Promise<Written<SessionHeader>> {
       const { on, wakeAt, rows, closed, now } = until
-      const ordinals = on === 'all' || on === 'time' ? undefined : on.ordinals
+      const ordinals = typeof on === 'string' ? undefined : on.ordinals
+      const ask = on === 'time' ? TIMER : on === 'money' ? MONEY : undefined
       if (ordinals?.length === 0)
         throw new RangeError('a session cannot wait for no child: give the ordinals it waits for, or `all`')
-      if (on === 'time' && wakeAt === null)
-        throw new RangeError('a wait for time alone needs the time at which it ends')
+      if (ask !== undefined && wakeAt === null)
+        throw new RangeError('a wait for time or money needs the time at which it ends')
       return update(
         ref,
         all(
@@ -137,19 +149,28 @@ export function sessionWrites(table: TableClient): SessionWrites {
             ...(wakeAt === null ? [] : ['#wakeAt = :wakeAt']),
           ],
           remove: ['#lease', '#driver'],
-          add: on === 'time' ? ['#asks :timer'] : [],
+          add: ask === undefined ? [] : ['#asks :ask'],
         },
         {
           ':mine': attempt,
-          ':settled': on === 'all' || on === 'time' ? undefined : on.settled,
+          ':settled': typeof on === 'string' ? undefined : on.settled,
           ':ordinals': ordinals && new Set(ordinals),
-          ':timer': on === 'time' ? TIMER : undefined,
+          ':ask': ask === undefined ? undefined : new Set([ask]),
           ':rows': encodeRows(rows),
           ':wakeAt': wakeAt ?? undefined,
           ':now': now,
         },
       )
     },
+
+    /** W40. A wait for money is over: there may be some, or there is nothing left to wait for. */
+    unask: (ref: SessionRef, now: number): Promise<Written<SessionHeader>> =>
+      update(
+        ref,
+        all('#status = :waiting', 'contains(#asks, :ask)'),
+        { set: ['#updatedAt = :now'], delete: ['#asks :asks'] },
+        { ':ask': MONEY, ':asks': new Set([MONEY]), ':now': now },
+      ),
 
     /** W13. A waiting session has nothing left to wait for by it, not even an approval, so that it can be claimed. */
     stop: (ref, { reason, round, now }): Promise<Written<SessionHeader>> =>

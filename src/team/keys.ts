@@ -130,6 +130,7 @@ const SECTIONS: { readonly [S in Section]: readonly Row[] } = {
     ['model', 'supported', "the provider's name of the model; required, except for `scripted`"],
     ['temperature', 'supported', '0 to 2'],
     ['max_tokens', 'supported', 'the most output tokens of one call; it also bounds what is set aside of the budget'],
+    ['min_tokens', 'supported', 'how far max_tokens may shrink where the budget is short; the same: not at all'],
     ['top_p', 'supported', '0 to 1'],
     ['frequency_penalty', 'supported', '-2 to 2'],
     ['presence_penalty', 'supported', '-2 to 2'],

@@ -109,6 +109,7 @@ function readSettings(reader: Reader, fields: Fields): Partial<ModelDefinition> 
     )
   const settings = {
     maxTokens: reader.integer(fields.get('max_tokens'), 1, MAX_TOKENS),
+    minTokens: reader.integer(fields.get('min_tokens'), 1, MAX_TOKENS),
     temperature: reader.number(fields.get('temperature'), 0, 2),
     topP: reader.number(fields.get('top_p'), 0, 1),
     frequencyPenalty: reader.number(fields.get('frequency_penalty'), -2, 2),

@@ -24,7 +24,8 @@ describe('wrong use', () => {
     ['run demo go on', /"on" is one argument too many\. Quote/],
     ['run demo go --speed 9', /Unknown option '--speed'/],
     ['run demo go --agent', /argument missing/],
-    ['run demo go --budget 5', /--budget is not supported by this version/],
+    ['budget x', /Give the new budget in USD/],
+    ['budget x --tokens many', /--tokens must be a whole number/],
     ['run demo --tasks nowhere.json', /nowhere\.json cannot be read: ENOENT/],
     ['run teams/demo.yaml go --url http://127.0.0.1:1', /use "demo" in place of the file/],
     ['run demo go --teams nowhere', /no folder "nowhere"/],
@@ -39,9 +40,10 @@ describe('wrong use', () => {
     ['dev --port x', /"x" is not a port/],
     ['dev --teams nowhere', /no folder "nowhere"/],
     ['list --url ftp://x', /not the address of an API/],
-    ...['retry', 'budget', 'approve', 'delete', 'watch', 'estimate', 'export', 'replay', 'init'].map(
-      (name): [string, RegExp] => [`${name} x`, new RegExp(`"${name}" is not supported by this version`)],
-    ),
+    ...['retry', 'approve', 'delete', 'watch', 'estimate', 'export', 'replay', 'init'].map((name): [string, RegExp] => [
+      `${name} x`,
+      new RegExp(`"${name}" is not supported by this version`),
+    ]),
   ])('subledger %s', async (line, text) => {
     const { code, out, err } = await say(line === '' ? [] : line.split(' '))
     expect({ code, out }).toEqual({ code: 2, out: '' })

@@ -54,6 +54,12 @@ const [ref, run, now] = [rootRef(), runRef(), T0]
 const ERROR = { code: 'x', message: 'y' }
 const suspend = { rows: [], now, closed: false, wakeAt: T0 }
 const end = { status: 'completed', stopReason: 'end_turn', error: ERROR, now } as const
+const given = {
+  seenGiven: money(1),
+  given: money(2),
+  avail: money(1),
+  own: { seen: money(1), to: money(1), attempt: 1 },
+}
 const settlement = { ordinal: 0, books: {}, sessions: 1, back: money(1) }
 
 /** Each write in its fullest form; and the forms in which its condition is another. */
@@ -68,17 +74,19 @@ const FULL: readonly [section: string, write: (s: Store) => Promise<unknown>][] 
   ['W7', (s) => s.putResponse(ref, aResponse(), DRIVER)],
   ['W8', (s) => s.putRequest(ref, aRequest(), DRIVER)],
   ['W10', (s) => s.putToolResult(ref, aToolResult(), DRIVER)],
-  ['W11', (s) => s.delegate(ref, { turn: 0, from: 0, count: 2, share: money(1), funded: 2, now })],
+  ['W11', (s) => s.delegate(ref, { turn: 0, from: 0, count: 2, share: money(1), funded: 1, needs: [1], now })],
   ['W12', (s) => s.suspend(ref, 1, { ...suspend, on: 'all' })],
   ['W12', (s) => s.suspend(ref, 1, { ...suspend, on: { ordinals: [0], settled: 0 } })],
   ['W12', (s) => s.suspend(ref, 1, { ...suspend, on: 'time' })],
+  ['W12', (s) => s.suspend(ref, 1, { ...suspend, on: 'money' })],
   ['W13', (s) => s.stop(ref, { reason: 'cancelled', round: 1, now: now })],
   ['W13b', (s) => s.cancelUnclaimed(ref, { reason: 'cancelled', round: 1, now: now })],
   ['W14', (s) => s.cancelRun(run, now)],
   ['W15', (s) => s.finish(ref, { ...end, round: 1, rows: [], unknowns: {}, finalTurn: 1, outputPreview: 'x' })],
-  ['W16', (s) => s.settle(ref, { ...settlement, lent: money(1), seen: { v: 0, books: {} } }, now)],
+  ['W16', (s) => s.settle(ref, { ...settlement, lent: money(1), returned: money(1), seen: { v: 0, books: {} } }, now)],
   ['W17', (s) => s.finishRun(run, { ...end, round: 1, books: {}, sessions: 1, v: 1, reportedAt: T0, dueAt: T0 })],
   ['W18', (s) => s.lend(ref, 0, money(1), money(1))],
+  ['W18', (s) => s.lend(ref, 0, money(1), money(1), { avail: money(1), next: 1, attempt: 1 })],
   ['W19', (s) => s.takeLoan(ref, money(1), money(2), 'own')],
   ['W20', (s) => s.raiseOwn(ref, money(1), money(1))],
   ['W21', (s) => s.correctOwn(ref, 0, 1, [], now)],
@@ -90,6 +98,13 @@ const FULL: readonly [section: string, write: (s: Store) => Promise<unknown>][] 
   ['W33', (s) => s.moveUsageFolded({ tenant: 'local', day: '2026-01-31' }, { folded: 3, dueAt: T0 })],
   ['W34', (s) => s.takePlace('local', { runId: run.runId, sessions: 50 }, 100)],
   ['W35', (s) => s.givePlaceBack('local', { runId: run.runId, sessions: 50 })],
+  ['W36', (s) => s.need(ref, 0, 'needs')],
+  ['W37', (s) => s.giveBack(ref, given)],
+  ['W38', (s) => s.takeBack(ref, 0, money(1), money(2), true)],
+  ['W39', (s) => s.takeLimit(ref, 0, { seq: 1, limit: money(1), more: money(1), now })],
+  ['W40', (s) => s.unask(ref, now)],
+  ['W41', (s) => s.changeLimit(run, { seen: aRun(), limit: money(1), resume: { dueAt: T0 }, now })],
+  ['W42', (s) => s.failWaiting(run, 1, now)],
   ['A new round', (s) => s.openRound(run, { seenRound: 1, inputRef: DRIVER, dueAt: T0, now })],
   ['A new round', (s) => s.reopenRoot(ref, 1, now)],
   ['A pause of a model', (s) => s.coolDown('local', 'crew', 'mini', T0)],
@@ -127,9 +142,9 @@ describe('docs/protocol.md', () => {
 
   test('has a section for every write that the store has', () => {
     const methods = [
-      ...'createRun cancelRun finishRun correctRun undueRun pushDue openRound'.split(' '),
-      ...'putHeader claim release heartbeat suspend stop cancelUnclaimed finish reopenRoot'.split(' '),
-      ...'delegate settle lend takeLoan raiseOwn correctOwn correctParent'.split(' '),
+      ...'createRun cancelRun finishRun correctRun undueRun pushDue openRound changeLimit failWaiting'.split(' '),
+      ...'putHeader claim release heartbeat suspend unask stop cancelUnclaimed finish reopenRoot'.split(' '),
+      ...'delegate settle lend takeLoan raiseOwn need giveBack takeBack takeLimit correctOwn correctParent'.split(' '),
       ...'putRequest putResponse bookLate putToolResult putDefinition putInput coolDown'.split(' '),
       ...'putUsage openUsageDay closeUsageHours putUsageHour putLateUsage putUsageDay moveUsageFolded'.split(' '),
       ...'takePlace givePlaceBack'.split(' '),

@@ -175,6 +175,7 @@ async function claimed(engine: TestEngine, run: Run): Promise<Drive> {
     called: new Set(),
     childrenPut: -1,
     leaseAt: now,
+    marked: -1,
     retryAt: 0,
   }
 }

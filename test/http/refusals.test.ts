@@ -87,13 +87,11 @@ describe('refusals', () => {
       ['a list', [good], 400, 'bad_request', ''],
       ['a text', '"go"', 400, 'bad_request', ''],
       ['null', 'null', 400, 'bad_request', ''],
-      [
-        'a budget, which this version does not know',
-        { ...good, budget: { usd: '1' } },
-        501,
-        'not_supported',
-        '/budget',
-      ],
+      ['a budget of nothing', { ...good, budget: {} }, 400, 'bad_request', '/budget'],
+      ['a budget that is no amount', { ...good, budget: { usd: '1e3' } }, 400, 'bad_request', '/budget/usd'],
+      ['a budget below 0', { ...good, budget: { usd: '-1' } }, 400, 'bad_request', '/budget/usd'],
+      ['a budget of half a token', { ...good, budget: { tokens: 0.5 } }, 400, 'bad_request', '/budget/tokens'],
+      ['a budget in euros', { ...good, budget: { eur: '1' } }, 400, 'bad_request', '/budget/eur'],
       [
         'a webhook, which this version does not know',
         { ...good, webhook: 'https://example.com' },
@@ -279,7 +277,6 @@ describe('refusals', () => {
     for (const [method, path] of [
       ['GET', `/v1/runs/${NO_RUN}/events`],
       ['POST', `/v1/runs/${NO_RUN}/retry`],
-      ['PUT', `/v1/runs/${NO_RUN}/budget`],
       ['POST', `/v1/runs/${NO_RUN}/approvals/a`],
       ['DELETE', `/v1/runs/${NO_RUN}`],
       ['GET', '/v1/schedules'],

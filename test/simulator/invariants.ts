@@ -9,7 +9,7 @@ import { SubledgerError } from '../../src/domain/errors.ts'
 import { childSessionId, rootSessionId } from '../../src/domain/ids.ts'
 import type { Amount } from '../../src/domain/money.ts'
 import type { Run, SessionRef } from '../../src/domain/run.ts'
-import { isTerminal, mayRun, type SessionHeader } from '../../src/domain/session.ts'
+import { isTerminal, MONEY, mayRun, type SessionHeader } from '../../src/domain/session.ts'
 import type { ResponseSlot } from '../../src/domain/turn.ts'
 import type { ModelRequest } from '../../src/ports.ts'
 import { decodeHeader } from '../../src/store/header-codec.ts'
@@ -165,8 +165,8 @@ export class Invariants {
 
   /** 6. Never above the budget: with what is open at its hold and what is unknown at its bound, the calls fit in it. */
   #budget(): void {
-    const { budget, mirror } = { budget: this.#world.options.budget, mirror: this.#world.mirror }
-    if (!budget) return
+    const { mirror } = this.#world
+    const budget = mirror.run!.limit
     let [usd, tok] = [0n, 0n]
     for (const s of mirror.headers.keys()) {
       const { responses } = mirror.log(s)
@@ -180,7 +180,7 @@ export class Invariants {
     if (tok > budget.tok) this.#fail(`6: spent and held are ${tok} tokens of ${budget.tok}`)
   }
 
-  /** 6. Nobody gives away more than it has, and what it owns never shrinks. */
+  /** 6. Nobody gives away more than it has. */
   #money(h: SessionHeader): void {
     for (const pot of ['own', 'avail'] as const) {
       if (h[pot].usd < 0n || h[pot].tok < 0n) this.#fail(`6: ${pot} of ${this.#name(h.sessionId)} is below zero`)
@@ -283,7 +283,8 @@ export class Invariants {
       this.#children(before, after)
       this.#partsBeforeTheWhole(before, after)
       for (const kind of ['usd', 'tok'] as const) {
-        if (after.own[kind] < before.own[kind]) this.#fail(`6: what ${this.#name(after.sessionId)} owns shrinks`)
+        const back = after.given[kind] - before.given[kind]
+        if (after.own[kind] < before.own[kind] - back) this.#fail(`6: what ${this.#name(after.sessionId)} owns shrinks`)
       }
       this.#final(this.#name(after.sessionId), before, after)
       if (after.deleg.turn > before.deleg.turn && after.agent !== null) {
@@ -358,6 +359,8 @@ export class Invariants {
     const reopened = h.parentId === null && this.#world.mirror.run!.round > h.round
     if (isTerminal(h)) return reopened ? undefined : `it is ${h.status}`
     if (h.status === 'running') return h.lease !== null && h.lease >= now ? `its driver's lease stands` : undefined
+    if (h.asks.has(MONEY)) return undefined // who finds some takes the question off himself
+    if (this.#world.mirror.headers.get(h.parentId ?? '')?.needs.has(h.ordinal)) return undefined
     if (h.status === 'waiting') {
       const over = h.wakeAt !== null && h.wakeAt < now
       return !over && this.#waitsForSomething(h) ? 'it waits for something' : undefined
@@ -411,8 +414,8 @@ export class Invariants {
   threw(inv: Invocation, error: unknown): void {
     if (error instanceof Injected) return
     if (SubledgerError.is(error) && inv.kind === 'input' && error.code === 'run_active') return
-    if (SubledgerError.is(error) && (inv.kind === 'input' || inv.kind === 'cancel') && error.code === 'unknown_run')
-      return
+    const asked = inv.kind === 'input' || inv.kind === 'cancel' || inv.kind === 'budget'
+    if (SubledgerError.is(error) && asked && error.code === 'unknown_run') return
     this.#fail(`an invocation throws by itself: ${error instanceof Error ? (error.stack ?? error.message) : error}`)
   }
 
@@ -455,7 +458,8 @@ export class Invariants {
       this.#fail(`9: stuck: the run is ${run.status}; ${live.join(', ') || 'all sessions have ended'}`)
     else if (live.length > 0) this.#fail(`9: the run is ${run.status}, and ${live.join(', ')}`)
     const root = headers.get(rootSessionId(run.runId))!
-    if (isTerminal(run) && (root.status !== run.status || root.round !== run.round)) {
+    const gaveUp = run.status === 'cancelled' && root.status === 'failed' && root.stopReason === 'budget'
+    if (isTerminal(run) && ((root.status !== run.status && !gaveUp) || root.round !== run.round)) {
       this.#fail(`9: the run is ${run.status} in round ${run.round}, its root ${root.status} in ${root.round}`)
     }
   }
@@ -489,9 +493,10 @@ export class Invariants {
     const below = difference(sumOfBooks(h.kids), byOutcome(kids))
     if (below) this.#fail(`5: what was settled into ${name} is not what its children spent: ${below}`)
     if (Object.keys(h.lent).length > 0) this.#fail(`6: ${name} has lent to children that have settled`)
+    if (h.needs.size + h.wants.size > 0) this.#fail(`6: somebody below ${name} still waits for money`)
     const out = amountOf(kids)
     for (const kind of ['usd', 'tok'] as const) {
-      const [has, got] = [h.own[kind] + h.avail[kind] + out[kind], h.share[kind] + h.taken[kind]]
+      const [has, got] = [h.own[kind] + h.avail[kind] + out[kind], h.share[kind] + h.taken[kind] - h.given[kind]]
       if (has !== got) this.#fail(`6: money of ${name} (${kind}): ${has} owned, available and settled, ${got} received`)
       const spent = amountOf(own)[kind]
       if (spent > h.own[kind]) this.#fail(`6: ${name} has spent ${spent} (${kind}) of ${h.own[kind]}`)

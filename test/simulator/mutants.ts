@@ -76,15 +76,15 @@ export const MUTANTS: readonly Mutant[] = [
   one(
     'settle without its membership condition',
     'store/delegation-writes.ts',
-    `all('contains(#pending, :ordinal)', lentIs(s.lent))`,
-    `all('contains(#pending, :ordinal) OR attribute_exists(#pk)', lentIs(s.lent))`,
+    `all('contains(#pending, :ordinal)', lentIs(s.lent), returnedIs(s.returned ?? null))`,
+    `all('contains(#pending, :ordinal) OR attribute_exists(#pk)', lentIs(s.lent), returnedIs(s.returned ?? null))`,
   ),
   {
     name: 'settle ignoring what was lent',
     edits: [
       {
         file: 'src/store/delegation-writes.ts',
-        find: `all('contains(#pending, :ordinal)', lentIs(s.lent))`,
+        find: `all('contains(#pending, :ordinal)', lentIs(s.lent), returnedIs(s.returned ?? null))`,
         replace: `all('contains(#pending, :ordinal)', s.lent ? \`\${lentIs(s.lent)} OR attribute_exists(#pk)\` : false)`,
       },
     ],
@@ -92,8 +92,8 @@ export const MUTANTS: readonly Mutant[] = [
   one(
     `settle's addition repeated on an SDK retry`,
     'store/delegation-writes.ts',
-    `all('contains(#pending, :ordinal)', lentIs(s.lent))`,
-    `all('contains(#pending, :ordinal) OR #updatedAt = :now', lentIs(s.lent))`,
+    `all('contains(#pending, :ordinal)', lentIs(s.lent), returnedIs(s.returned ?? null))`,
+    `all('contains(#pending, :ordinal) OR #updatedAt = :now', lentIs(s.lent), returnedIs(s.returned ?? null))`,
   ),
   one(
     'no wake after a refused settle',

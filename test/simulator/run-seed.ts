@@ -1,11 +1,10 @@
 /** One seed, from its start to its rest. */
 
-import type { Run } from '../../src/domain/run.ts'
+import { formatUsd, UNLIMITED } from '../../src/domain/money.ts'
 import { isTerminal } from '../../src/domain/session.ts'
 import { addInput } from '../../src/engine/add-input.ts'
 import { cancelRun } from '../../src/engine/cancel-run.ts'
-import type { EngineContext } from '../../src/engine/context.ts'
-import { rootHeader } from '../../src/engine/new-header.ts'
+import { changeBudget } from '../../src/engine/change-budget.ts'
 import { startRun } from '../../src/engine/start-run.ts'
 import { randomFrom, randomOf, randomText } from './random.ts'
 import { type Scenario, scenarioOf } from './scenario.ts'
@@ -23,7 +22,8 @@ export interface Outcome {
 const USER_TIMEOUT_MS = 30_000
 const SWEEP_EVERY_MS = 60_000
 /** A run that is not at rest after so much virtual time, or so many steps, never will be. */
-const MOST_MS = 48 * 3_600_000
+/** A run that was out of budget is looked at once more when it would have failed, after seven days. */
+const MOST_MS = 8 * 24 * 3_600_000
 const MOST_STEPS = 400_000
 
 export function worldOf(scenario: Scenario, options: { trace: boolean; plan?: WorldOptions['plan'] }): World {
@@ -71,7 +71,14 @@ function startUser(world: World, scenario: Scenario, ref: Ref): void {
       weather.options.mode === 'storm' && weather.strikes(0.12) ? world.random.below(30) : USER_TIMEOUT_MS,
       (ctx) => {
         const { input, tasks, maxConcurrency } = scenario
-        return startRun(withBudget(ctx, scenario), { ...ref, team: scenario.team.name, input, tasks, maxConcurrency })
+        return startRun(ctx, {
+          ...ref,
+          team: scenario.team.name,
+          input,
+          tasks,
+          maxConcurrency,
+          budget: budgetIn(scenario),
+        })
       },
       (inv) => {
         if (inv.state === 'returned') return
@@ -82,6 +89,7 @@ function startUser(world: World, scenario: Scenario, ref: Ref): void {
       },
     )
   start(0)
+  for (const at of scenario.raiseAt) scheduler.after(at, () => raise(world, ref))
   for (const at of scenario.cancelAt) scheduler.after(at, () => cancel(world, ref))
   for (const at of scenario.sweepAt) {
     scheduler.after(at, () => {
@@ -91,25 +99,26 @@ function startUser(world: World, scenario: Scenario, ref: Ref): void {
   }
 }
 
-/**
- * Starting a run takes no budget yet, though everything behind it goes by one: so the run and its root are put with the
- * budget of the scenario in place of none.
- */
-function withBudget(ctx: EngineContext, { budget, team }: Scenario): EngineContext {
-  if (!budget) return ctx
-  const { store } = ctx
-  let limited: Run | undefined
+/** A scenario's budget, as the user says it. */
+function budgetIn({ budget }: Scenario): { usd?: string; tokens?: number } | undefined {
+  if (!budget) return undefined
   return {
-    ...ctx,
-    store: {
-      ...store,
-      createRun: (run) => {
-        limited = { ...run, limit: budget }
-        return store.createRun(limited)
-      },
-      putHeader: (h) => store.putHeader(rootHeader(limited!, team, h.createdAt)),
-    },
+    ...(budget.usd < UNLIMITED && { usd: formatUsd(budget.usd) }),
+    ...(budget.tok < UNLIMITED && { tokens: Number(budget.tok) }),
   }
+}
+
+/** Twice as much as it may be now. */
+function raise(world: World, ref: Ref): void {
+  const limit = world.mirror.run?.limit
+  if (!limit) return
+  world.weather.count('budget raised')
+  world.start('budget', USER_TIMEOUT_MS, (ctx) =>
+    changeBudget(ctx, ref, {
+      ...(limit.usd < UNLIMITED && { usd: formatUsd(2n * limit.usd) }),
+      ...(limit.tok < UNLIMITED && { tokens: Number(2n * limit.tok) }),
+    }),
+  )
 }
 
 function cancel(world: World, ref: Ref): void {
@@ -130,6 +139,7 @@ async function toRest(world: World, scenario: Scenario): Promise<void> {
   const { scheduler, mirror } = world
   const sweeps = scenario.weather.mode !== 'nothing lost'
   const inputs = [...scenario.followUps]
+  let raises = scenario.seed % 4
   let tick = START + world.random.below(SWEEP_EVERY_MS)
   let steps = 0
   await settle()
@@ -140,6 +150,13 @@ async function toRest(world: World, scenario: Scenario): Promise<void> {
       const { twins, afterMs } = inputs.shift()!
       const ref = { tenant: mirror.run.tenant, runId: mirror.run.runId }
       scheduler.after(afterMs, () => followUp(world, ref, twins))
+      continue
+    }
+    // a run that is out of budget is helped some times, and then given up
+    if (mirror.run?.status === 'waiting' && next === undefined) {
+      const ref = { tenant: mirror.run.tenant, runId: mirror.run.runId }
+      if (raises-- > 0) scheduler.after(world.random.pick([5, 90_000, 3_600_000]), () => raise(world, ref))
+      else scheduler.after(1_000, () => cancel(world, ref))
       continue
     }
     if (next === undefined && (due === undefined || due === null)) {
@@ -154,6 +171,6 @@ async function toRest(world: World, scenario: Scenario): Promise<void> {
     } else scheduler.step()
     await settle()
     if (++steps > MOST_STEPS) world.fail(`9: no rest after ${steps} steps`)
-    if (scheduler.now > START + MOST_MS) world.fail('9: no rest after two days of virtual time')
+    if (scheduler.now > START + MOST_MS) world.fail('9: no rest after eight days of virtual time')
   }
 }

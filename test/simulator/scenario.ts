@@ -1,5 +1,5 @@
 /** What one seed is about: a team of random shape, what it is asked, what its user does, and the weather. */
-import type { Amount } from '../../src/domain/money.ts'
+import { type Amount, UNLIMITED } from '../../src/domain/money.ts'
 import type { AgentDefinition, ModelDefinition, PricePerMillion, TeamDefinition } from '../../src/domain/team.ts'
 import type { Habits } from './behaviour.ts'
 import type { Random } from './random.ts'
@@ -14,6 +14,8 @@ export interface Scenario {
   readonly maxConcurrency: number
   /** the most that the run may cost; undefined: as much as it likes */
   readonly budget: Amount | undefined
+  /** ms after the start at which that is raised */
+  readonly raiseAt: readonly number[]
   readonly weather: WeatherOptions
   readonly workerTimeoutMs: number
   readonly leaseMs: number
@@ -41,7 +43,8 @@ export function scenarioOf(seed: number, random: Random): Scenario {
   const size = random.weighted(SIZES)
   const list = size === 'list' || size === 'long list'
   const habits = habitsOf(random, size)
-  const team = teamOf(random, habits, size)
+  const budget = random.chance(0.35) ? budgetOf(random, size) : undefined
+  const team = teamOf(random, habits, size, budget !== undefined && budget.usd < UNLIMITED)
   const weather = weatherOf(random, size)
   const lead = team.agents.filter((a) => a.name !== 'root')
   const count = size === 'list' ? random.between(1, 30) : random.between(61, 250)
@@ -54,7 +57,8 @@ export function scenarioOf(seed: number, random: Random): Scenario {
       ? Array.from({ length: count }, (_, i) => ({ agent: random.pick(lead).name, task: `task ${i}` }))
       : undefined,
     maxConcurrency: random.pick([1, 2, 3, 5, 8, 20, 50]),
-    budget: random.chance(0.25) ? budgetOf(random, size) : undefined,
+    budget,
+    raiseAt: budget && random.chance(0.4) ? Array.from({ length: random.between(1, 3) }, () => whenever(random)) : [],
     weather,
     workerTimeoutMs:
       weather.mode === 'nothing lost' ? 900_000 : random.pick([900_000, 900_000, 900_000, 300_000, 120_000, 40_000]),
@@ -66,10 +70,12 @@ export function scenarioOf(seed: number, random: Random): Scenario {
   }
 }
 
-/** From hardly enough for one call to enough for all, in money and tokens. */
+/** From hardly enough for one call to enough for all, in money, tokens or both. */
 function budgetOf(random: Random, size: Size): Amount {
-  const calls = random.pick([1, 3, 10, 40, 200]) * (size === 'tiny' || size === 'small' ? 1 : 4)
-  return { usd: BigInt(calls) * 400_000_000_003n, tok: BigInt(calls) * 20_011n }
+  const calls = random.pick([0.5, 1, 3, 10, 40, 200]) * (size === 'tiny' || size === 'small' ? 1 : 4)
+  const [usd, tok] = [BigInt(Math.ceil(calls * 20_000_003)) * 1_000n, BigInt(Math.ceil(calls * 4_011))]
+  const kind = random.pick(['usd', 'tok', 'both'])
+  return { usd: kind === 'tok' ? UNLIMITED : usd, tok: kind === 'usd' ? UNLIMITED : tok }
 }
 
 /** Some time in the life of a run: early more often than late. */
@@ -117,36 +123,41 @@ function habitsOf(random: Random, size: Size): Habits {
 /** Odd prices, so that every token shows in a sum. */
 const price = (random: Random): string => `${random.below(20)}.${String(1 + random.below(999_999)).padStart(6, '0')}`
 
-function priceOf(random: Random): PricePerMillion | undefined {
-  if (random.chance(0.15)) return undefined
+function priceOf(random: Random, whole: boolean): PricePerMillion | undefined {
+  if (!whole && random.chance(0.15)) return undefined
   return {
     input: price(random),
     output: price(random),
     // where a kind of token has no price, a call that uses it has none either
-    ...(random.chance(0.85) && { cacheRead: price(random), cacheWrite: price(random), cacheWrite1h: price(random) }),
+    ...((whole || random.chance(0.85)) && {
+      cacheRead: price(random),
+      cacheWrite: price(random),
+      cacheWrite1h: price(random),
+    }),
   }
 }
 
-function modelOf(random: Random, habits: Habits): ModelDefinition {
-  const cost = priceOf(random)
+function modelOf(random: Random, habits: Habits, priced: boolean): ModelDefinition {
+  const cost = priceOf(random, priced)
   return {
     provider: 'simulated',
     api: 'scripted',
     model: `m${random.below(1000)}`,
     options: { ...habits },
     ...(random.chance(0.5) && { maxTokens: random.between(30, 2_000) }),
+    ...(random.chance(0.3) && { minTokens: random.between(10, 2_000) }),
     ...(cost && { cost }),
   }
 }
 
 /** Agents in levels, root first: each leads some of the level below. */
-export function teamOf(random: Random, habits: Habits, size: Size): TeamDefinition {
+export function teamOf(random: Random, habits: Habits, size: Size, priced = false): TeamDefinition {
   const levels = size === 'tiny' ? random.between(1, 2) : size === 'long list' ? 2 : random.between(2, 4)
   const names = Array.from({ length: levels }, (_, level) =>
     level === 0 ? ['root'] : Array.from({ length: random.between(1, 3) }, (_, i) => `l${level}${'abc'[i]}`),
   )
   const models = Object.fromEntries(
-    Array.from({ length: random.between(1, 3) }, (_, i) => [`model${i}`, modelOf(random, habits)]),
+    Array.from({ length: random.between(1, 3) }, (_, i) => [`model${i}`, modelOf(random, habits, priced)]),
   )
   const agents = names.flatMap((level, depth) =>
     level.map((name): AgentDefinition => {

@@ -1,4 +1,5 @@
 /** Small runs of fixed shape in fair weather, for schedules that are tried one and all. */
+import { UNLIMITED } from '../../src/domain/money.ts'
 import type { AgentDefinition, TeamDefinition } from '../../src/domain/team.ts'
 import type { Script } from './behaviour.ts'
 import type { Scenario } from './scenario.ts'
@@ -49,6 +50,7 @@ function shape(agents: { [name: string]: readonly string[] }, script: Script, mo
     tasks: undefined,
     maxConcurrency: 50,
     budget: undefined,
+    raiseAt: [],
     weather: FAIR,
     workerTimeoutMs: 900_000,
     leaseMs: 90_000,
@@ -69,6 +71,9 @@ export const FAMILY = shape(
     leaf: [[think]],
   },
 )
+
+/** The same with hardly more money than one call of each may cost: they wait for each other's change. */
+export const POOR_FAMILY: Scenario = { ...FAMILY, budget: { usd: 26_000_000_000n, tok: UNLIMITED }, maxConcurrency: 3 }
 
 /** Shapes of two drivers, and which session they fight for: a path of ordinals from the root. */
 export const DUELS: readonly {

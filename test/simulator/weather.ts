@@ -27,6 +27,7 @@ export type FaultKind =
   | 'model slow'
   | 'model hangs'
   | 'cancel'
+  | 'budget raised'
   | 'follow-up input'
   | 'follow-up inputs at once'
   | 'start crashed'

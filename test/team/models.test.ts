@@ -204,6 +204,7 @@ describe('a model', () => {
 model: gpt-4o
 temperature: 0.7
 max_tokens: 1000
+min_tokens: 100
 top_p: 1e-1
 frequency_penalty: -0.5
 presence_penalty: 0.5
@@ -221,6 +222,7 @@ ${COST}`)
       baseUrl: 'http://127.0.0.1:8080/v1',
       tokenKey: 'MY_KEY',
       maxTokens: 1000,
+      minTokens: 100,
       temperature: 0.7,
       topP: 0.1,
       frequencyPenalty: -0.5,

@@ -10,7 +10,7 @@ import { printable } from '../text.ts'
 const TEAM_FILE = /\.ya?ml$/
 
 export const run: Command = {
-  usage: 'run TEAM [INPUT] [--agent A] [--tasks FILE] [--watch] [--json]',
+  usage: 'run TEAM [INPUT] [--agent A] [--tasks FILE] [--budget USD] [--watch] [--json]',
   summary: 'start a run, wait for its end and print its tree; TEAM is a name or a file',
   async run(io, argv) {
     const args = readArguments(
@@ -24,7 +24,6 @@ export const run: Command = {
       },
       ['TEAM', '[INPUT]'],
     )
-    if (args.text('budget') !== undefined) throw new UsageError('--budget is not supported by this version.')
     const [team, input] = args.positionals as [string, string?]
     const tasksFile = args.text('tasks')
     if (input !== undefined && tasksFile !== undefined)
@@ -37,6 +36,7 @@ export const run: Command = {
     const body = {
       team: isFile ? teamName(team) : team,
       ...(args.text('agent') !== undefined && { agent: args.text('agent') }),
+      ...(args.text('budget') !== undefined && { budget: { usd: args.text('budget') } }),
       ...(tasksFile !== undefined ? { tasks: await readTasks(tasksFile) } : { input }),
     }
     const options = { work: true, teams: true, ...(isFile && { teamsDir: dirname(team) }) }

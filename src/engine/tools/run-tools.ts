@@ -1,4 +1,4 @@
-import { isUnlimited } from '../../domain/budget.ts'
+import { isBlocked } from '../../domain/budget.ts'
 import { readState } from '../../domain/log.ts'
 import type { Delegation } from '../../domain/session.ts'
 import type { ResponseSlot, ToolMessage } from '../../domain/turn.ts'
@@ -90,9 +90,9 @@ const started = (agent: string, ordinal: number): ToolOutcome => ({
 })
 
 const notStarted = (d: Drive): ToolOutcome => ({
-  content: isUnlimited(d.run.limit)
-    ? `Not started: at most ${widthOf(d)} agents may work for one session at once. Wait for some of them first.`
-    : `Not started: the budget does not cover another agent's first call, or ${widthOf(d)} agents work already.`,
+  content: isBlocked(d.run.limit)
+    ? 'Not started: the budget is 0.'
+    : `Not started: at most ${widthOf(d)} agents may work for one session at once. Wait for some of them first.`,
   isError: true,
 })
 

@@ -2,7 +2,7 @@ import { isUnlimited } from '../../domain/budget.ts'
 import { rootSessionId } from '../../domain/ids.ts'
 import { type Amount, formatUsd, UNLIMITED } from '../../domain/money.ts'
 import type { Run, RunStatus } from '../../domain/run.ts'
-import type { SessionHeader, SessionStatus } from '../../domain/session.ts'
+import { isTerminal, type SessionHeader, type SessionStatus } from '../../domain/session.ts'
 import type { ErrorInfo, StopReason } from '../../domain/turn.ts'
 import { addBooks, type Books, booksOf, known, unknown, waste } from '../../domain/usage.ts'
 import { lastChange, treeAsOf } from './as-of.ts'
@@ -138,7 +138,9 @@ function countSessions(headers: readonly SessionHeader[]): SessionCounts {
 /** What is held is the rest: what is neither spent nor unknown nor with the root to give. */
 function budgetView(limit: Amount, books: Books, root: SessionHeader | undefined): BudgetView | null {
   if (isUnlimited(limit)) return null
-  const available = root?.avail.usd ?? null
+  // what an ended root has left of its own is nobody's hold any more
+  const left = root && isTerminal(root) ? limit.usd - known(books).cost - unknown(books).cost : root?.avail.usd
+  const available = left ?? null
   const usd = limit.usd >= UNLIMITED ? null : limit.usd
   return {
     usd: usd === null ? null : formatUsd(usd),

@@ -142,6 +142,7 @@ const CASES: RunCase[] = [
       status: 'running',
       round: 2,
       inputRef: OTHER_DRIVER,
+      inputRound: 2,
       dueAt: T0 + 60_000,
       updatedAt: NOW,
       stop: null,

@@ -1,0 +1,69 @@
+import { isUnlimited } from '../domain/budget.ts'
+import { SubledgerError } from '../domain/errors.ts'
+import { rootSessionId } from '../domain/ids.ts'
+import { type Amount, sub, UNLIMITED } from '../domain/money.ts'
+import type { Run, RunRef } from '../domain/run.ts'
+import { isTerminal } from '../domain/session.ts'
+import { reopenRoot } from './add-input.ts'
+import type { EngineContext } from './context.ts'
+import { type Budget, limitOf } from './limit.ts'
+import { wakeNeedy } from './wake-needy.ts'
+
+type Ctx = Pick<EngineContext, 'store' | 'invoker' | 'clock' | 'settings'>
+
+/**
+ * Sets the limit of a run anew; what is not given stays. More of it lets those go on who wait for money, and a run that
+ * has ended for want of it; less than what is spent and held stops new holds, while what sessions own may still be spent.
+ * @throws SubledgerError unknown_run, bad_request
+ */
+export async function changeBudget(ctx: Ctx, ref: RunRef, budget: Budget): Promise<Run> {
+  const asked = limitOf(budget)
+  for (;;) {
+    const run = await ctx.store.getRun(ref, { consistent: true })
+    if (!run) throw new SubledgerError('unknown_run', `There is no run ${ref.runId}.`)
+    checkParts(run, budget)
+    const limit: Amount = {
+      usd: budget.usd === undefined ? run.limit.usd : asked.usd,
+      tok: budget.tokens === undefined ? run.limit.tok : asked.tok,
+    }
+    const raised = limit.usd > run.limit.usd || limit.tok > run.limit.tok
+    const now = ctx.clock.now()
+    const resume = run.status === 'waiting' && raised ? { dueAt: now + ctx.settings.eventAgeMs } : null
+    const changed = await ctx.store.changeLimit(ref, { seen: run, limit, resume, now })
+    if (!changed.written) continue
+    await takeLimit(ctx, changed.item)
+    if (resume) await reopenRoot(ctx, changed.item)
+    return changed.item
+  }
+}
+
+/** Shares are dealt out by what is limited: that cannot change under way. */
+function checkParts(run: Run, budget: Budget): void {
+  if (isUnlimited(run.limit)) {
+    throw new SubledgerError('bad_request', 'This run was started without a budget: none can be set afterwards.')
+  }
+  const wrong =
+    budget.usd !== undefined && run.limit.usd >= UNLIMITED
+      ? 'usd'
+      : budget.tokens !== undefined && run.limit.tok >= UNLIMITED
+        ? 'tokens'
+        : undefined
+  if (wrong === undefined) return
+  const message = `this run was started without a budget in ${wrong}: none can be set afterwards`
+  throw new SubledgerError('bad_request', `/${wrong}: ${message}.`, { issues: [{ path: `/${wrong}`, message }] })
+}
+
+/** The root takes the run's limit in; the sweep does it where the caller has died before. */
+export async function takeLimit(ctx: Pick<EngineContext, 'store' | 'invoker' | 'clock'>, seen: Run): Promise<void> {
+  const ref = { tenant: seen.tenant, runId: seen.runId, sessionId: rootSessionId(seen.runId) }
+  for (;;) {
+    const run = await ctx.store.getRun(seen, { consistent: true })
+    const root = await ctx.store.getHeader(ref)
+    if (!run || !root || root.limitSeq >= run.limitSeq) return
+    const to = { seq: run.limitSeq, limit: run.limit, more: sub(run.limit, root.share), now: ctx.clock.now() }
+    const taken = await ctx.store.takeLimit(ref, root.limitSeq, to)
+    if (!taken.written) continue
+    if (!isTerminal(taken.item)) await wakeNeedy(ctx, ref, taken.item)
+    return
+  }
+}

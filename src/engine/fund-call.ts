@@ -1,0 +1,164 @@
+import { isBlocked, isUnlimited, positive } from '../domain/budget.ts'
+import type { LogState } from '../domain/log.ts'
+import { add, covers, isZero, sub } from '../domain/money.ts'
+import type { SessionRef } from '../domain/run.ts'
+import { MONEY, type SessionHeader } from '../domain/session.ts'
+import type { RequestSlot } from '../domain/turn.ts'
+import { type Drive, now, refresh, reload } from './drive.ts'
+import { type CallBound, modelOf, shrinkCall } from './estimate.ts'
+import { haveOwn } from './money.ts'
+import { finishGiving, pathTo, survey } from './survey.ts'
+import { letIn } from './wait.ts'
+import { wakeNeedy } from './wake-needy.ts'
+
+/** A wait for money that nobody ends is looked at after so long: whoever should have ended it may have died. */
+const LOOK_AGAIN_MS = 5 * 60_000
+
+/**
+ * Sets money aside for a call, or else waits for some without holding an invocation. Where nothing can come back any
+ * more, the call's output cap shrinks to what there is.
+ * @returns the call as it may be made · `none`: the budget does not cover it · what the driver should do instead
+ */
+export async function fundCall(
+  d: Drive,
+  state: LogState,
+  call: CallBound,
+  at: number,
+): Promise<CallBound | 'none' | 'again' | 'gone'> {
+  if (isBlocked(d.run.limit)) return 'none'
+  const path = await pathTo(d.ctx, d.header)
+  let wanted = call
+  for (;;) {
+    const funds = await haveOwn(d, add(state.spent, wanted.hold), wanted.hold)
+    if (funds === 'gone') return 'gone'
+    if (funds === 'ok') {
+      await passOn(d)
+      return wanted
+    }
+    if (d.header.stop) return 'again'
+    const back = await standBack(d, state)
+    if (back !== 'done') return back
+    const found = await survey(d.ctx, d.ref, path)
+    if (found.moved) {
+      wanted = call
+      continue
+    }
+    const all = add(positive(sub(found.header.own, state.spent)), found.funds)
+    if (covers(all, wanted.hold)) {
+      if (found.place) continue
+    } else if (!found.live) {
+      const smaller = shrinkCall(modelOf(d.team, d.agent!), call, all, at)
+      if (!smaller) return 'none'
+      wanted = smaller
+      continue
+    }
+    return lieDown(d, state, call, path)
+  }
+}
+
+const parentOf = (d: Drive): SessionRef | undefined =>
+  d.header.parentId === null ? undefined : { ...d.ref, sessionId: d.header.parentId }
+
+/** There may be more where this came from: one who has got some wakes the next. */
+async function passOn(d: Drive): Promise<void> {
+  const parentRef = parentOf(d)
+  if (!parentRef || isUnlimited(d.run.limit) || isZero(d.header.taken)) return
+  const parent = await d.ctx.store.getHeader(parentRef)
+  if (parent && parent.needs.size > 0 && !isZero(positive(parent.avail))) await wakeNeedy(d.ctx, parentRef, parent)
+}
+
+/**
+ * A session that cannot go on with what it has leaves it to the others, and is then held back: nobody waits for it any
+ * more. Who stands between it and the root is told that there is somebody to wake.
+ */
+async function standBack(d: Drive, state: LogState): Promise<'done' | 'again' | 'gone'> {
+  const parentRef = parentOf(d)
+  if (!parentRef) return 'done'
+  const h = d.header
+  const unspent = positive(sub(h.own, state.spent))
+  const idle = positive(h.avail)
+  if (!isZero(unspent) || !isZero(idle)) {
+    if (!isZero(unspent) && !(await mark(d, state))) return 'again'
+    const given = add(h.given, add(unspent, idle))
+    const own = isZero(unspent) ? null : { seen: h.own, to: sub(h.own, unspent), attempt: d.attempt }
+    const written = await d.ctx.store.giveBack(d.ref, { seenGiven: h.given, given, avail: idle, own })
+    if (!written.written) {
+      await refresh(d)
+      return 'again'
+    }
+    d.header = written.item
+  }
+  await register(d, parentRef)
+  return 'done'
+}
+
+/**
+ * What an older driver may still put must not be put against money that is given away: the next place in the log is taken.
+ * The first driver of a session has none before it.
+ */
+async function mark(d: Drive, state: LogState): Promise<boolean> {
+  const { n } = state.next
+  if (d.attempt === 1 || d.marked === n - 1) return true
+  const slot: RequestSlot = { n, round: d.header.round, messages: [], at: now(d) }
+  const put = await d.ctx.store.putRequest(d.ref, slot, d.driver)
+  if (put === 'written') {
+    d.slots.requests.set(n, slot)
+    d.marked = n
+  } else await reload(d)
+  return false
+}
+
+async function register(d: Drive, parentRef: SessionRef): Promise<void> {
+  const { store } = d.ctx
+  const into = d.header.pending.size > 0 ? 'wants' : 'needs'
+  const { ordinal, given } = d.header
+  const parent = await store.getHeader(parentRef)
+  if (!parent?.pending.has(ordinal)) return
+  const held = into === 'needs' && !parent.needs.has(ordinal)
+  const change = { before: parent, after: parent, width: d.header.width }
+  if (held) {
+    const returned = parent.returned[ordinal] ?? null
+    const written = isZero(sub(given, returned ?? { usd: 0n, tok: 0n }))
+      ? await store.need(parentRef, ordinal, into)
+      : await store.takeBack(parentRef, ordinal, returned, given, true)
+    if (!written.written) return register(d, parentRef)
+    change.after = written.item
+    // its place is free now: for those who have money, and then for others who wait for one
+    await letIn(d.ctx, parentRef, change)
+    await wakeNeedy(d.ctx, parentRef, change.after)
+  } else await finishGiving(d.ctx, parent, d.header)
+  await tellAbove(d, into === 'wants' ? d.header : change.after)
+}
+
+/** Each level learns that somebody below waits for money. */
+async function tellAbove(d: Drive, from: SessionHeader): Promise<void> {
+  for (let h: SessionHeader = from; h.parentId !== null; ) {
+    const ref = { ...d.ref, sessionId: h.parentId }
+    const parent = await d.ctx.store.getHeader(ref)
+    if (!parent?.pending.has(h.ordinal)) return
+    if (!parent.wants.has(h.ordinal)) await d.ctx.store.need(ref, h.ordinal, 'wants')
+    h = parent
+  }
+}
+
+/** Lies down until there is money, and then looks once more: what came between looking and lying down woke nobody. */
+async function lieDown(d: Drive, state: LogState, call: CallBound, path: readonly string[]): Promise<'again' | 'gone'> {
+  const at = now(d)
+  const wait = { on: 'money', wakeAt: at + LOOK_AGAIN_MS, rows: state.rows, closed: false, now: at } as const
+  const suspended = await d.ctx.store.suspend(d.ref, d.attempt, wait)
+  if (!suspended.written) {
+    const h = await refresh(d)
+    // it may have been written, and the answer was lost
+    if (h.attempt !== d.attempt || h.status !== 'waiting' || !h.asks.has(MONEY)) return 'again'
+  }
+  // a session that sleeps gives its own place to its children
+  const h = await refresh(d)
+  if (h.needs.size > 0) await wakeNeedy(d.ctx, d.ref, { ...h, asks: new Set() })
+  const found = await survey(d.ctx, d.ref, path)
+  const enough = covers(add(positive(sub(h.own, state.spent)), found.funds), call.hold)
+  if (found.moved || (enough ? found.place : !found.live)) {
+    const unasked = await d.ctx.store.unask(d.ref, now(d))
+    if (unasked.written) await d.ctx.invoker.invoke(d.ref)
+  }
+  return 'gone'
+}
