@@ -10,8 +10,8 @@ export default defineConfig({
           name: 'default',
           include: ['test/**/*.test.ts'],
           exclude: ['test/browser/**'],
-          testTimeout: 30_000,
-          hookTimeout: 60_000,
+          testTimeout: 120_000,
+          hookTimeout: 120_000,
         },
       },
       {

@@ -10,7 +10,7 @@ import path from 'node:path'
 import { fileURLToPath } from 'node:url'
 import { build, type Metafile } from 'esbuild'
 
-export const FUNCTIONS = ['http', 'start-run', 'worker', 'sweep', 'dead-letter'] as const
+export const FUNCTIONS = ['http', 'authorizer', 'start-run', 'worker', 'sweep', 'dead-letter'] as const
 export type FunctionName = (typeof FUNCTIONS)[number]
 
 export interface SizeReport {

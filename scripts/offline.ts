@@ -6,7 +6,8 @@
  *
  * More settings: SUBLEDGER_DATA (folder for the table; in memory unless set), SUBLEDGER_TEAMS, SUBLEDGER_LEASE_SECONDS
  * (10), SUBLEDGER_EVENT_AGE_SECONDS (10), SUBLEDGER_SWEEP_SECONDS (5), SUBLEDGER_WORKER_TIMEOUT_SECONDS (60),
- * SUBLEDGER_RETRY_SECONDS (the two delays before retries, `2,4`).
+ * SUBLEDGER_RETRY_SECONDS (the two delays before retries, `2,4`). With SUBLEDGER_AUTH=oidc and the settings of an issuer the
+ * request authorizer of serverless.yml stands before the API, and both look at every token.
  */
 import { type ChildProcess, spawn } from 'node:child_process'
 import { mkdtemp, rm } from 'node:fs/promises'
@@ -15,6 +16,8 @@ import os from 'node:os'
 import path from 'node:path'
 import { fileURLToPath } from 'node:url'
 import { seconds } from '../src/config.ts'
+import { readAuth } from '../src/config-auth.ts'
+import { readLimits } from '../src/config-limits.ts'
 import { type Emulator, startEmulator } from '../src/local/emulator.ts'
 import { createTable } from '../src/store/create-table.ts'
 import { dynamoClient } from '../src/store/dynamo-table.ts'
@@ -50,7 +53,10 @@ function giveUp(e: Error): never {
 
 /** @throws Error that names the variable and says what it should be */
 async function readSettings() {
+  // wrong ones are told here, and not by the first request
+  readLimits(env)
   return {
+    auth: readAuth(env, 'local').kind,
     httpPort: await port('SUBLEDGER_PORT', 4320),
     lambdaPort: await port('SUBLEDGER_LAMBDA_PORT', 4322),
     /** serverless-offline's own Lambda endpoint, behind ours */
@@ -66,13 +72,12 @@ async function readSettings() {
 }
 
 function startServerless(dynamodbEndpoint: string): ChildProcess {
-  const { httpPort, lambdaPort, innerPort, leaseSeconds, eventAgeSeconds, workerTimeout } = settings
+  const { auth, httpPort, lambdaPort, innerPort, leaseSeconds, eventAgeSeconds, workerTimeout } = settings
   const options = ['--host', '127.0.0.1', '--httpPort', `${httpPort}`, '--lambdaPort', `${innerPort}`]
-  const flags = ['--noAuth', '--noSponsor', '--noPrependStageInUrl', '--localEnvironment']
-  const params = Object.entries({ leaseSeconds, eventAgeSeconds, workerTimeout }).flatMap(([name, value]) => [
-    '--param',
-    `${name}=${value}`,
-  ])
+  const flags = ['--noSponsor', '--noPrependStageInUrl', '--localEnvironment', ...(auth === 'oidc' ? [] : ['--noAuth'])]
+  const params = Object.entries({ leaseSeconds, eventAgeSeconds, workerTimeout, auth, ...otherParams() }).flatMap(
+    ([name, value]) => (value ? ['--param', `${name}=${value}`] : []),
+  )
   const serverless = path.join(ROOT, 'node_modules/serverless/bin/serverless.js')
   return spawn(process.execPath, [serverless, 'offline', 'start', '--stage', STAGE, ...options, ...flags, ...params], {
     cwd: ROOT,
@@ -85,6 +90,24 @@ function startServerless(dynamodbEndpoint: string): ChildProcess {
       SUBLEDGER_LAMBDA_ENDPOINT: `http://127.0.0.1:${lambdaPort}`,
     },
   })
+}
+
+/** What the stack has parameters for; the rest reaches the functions with the environment. */
+function otherParams() {
+  return {
+    maxBodyBytes: env.SUBLEDGER_MAX_BODY_BYTES,
+    maxDepth: env.SUBLEDGER_MAX_DEPTH,
+    maxWidth: env.SUBLEDGER_MAX_WIDTH,
+    maxTurns: env.SUBLEDGER_MAX_TURNS,
+    maxTasks: env.SUBLEDGER_MAX_TASKS,
+    maxConcurrency: env.SUBLEDGER_MAX_CONCURRENCY,
+    tenantConcurrency: env.SUBLEDGER_TENANT_CONCURRENCY,
+    oidcIssuer: env.SUBLEDGER_OIDC_ISSUER,
+    oidcAudience: env.SUBLEDGER_OIDC_AUDIENCE,
+    oidcTenantClaim: env.SUBLEDGER_OIDC_TENANT_CLAIM,
+    oidcScopeClaim: env.SUBLEDGER_OIDC_SCOPE_CLAIM,
+    oidcScopePrefix: env.SUBLEDGER_OIDC_SCOPE_PREFIX,
+  }
 }
 
 /** The embedded DynamoDB with the table in it. */

@@ -13,6 +13,8 @@ import { dynamoClient, dynamoTable } from './store/dynamo-table.ts'
 import { createStore } from './store/store.ts'
 import { systemClock, systemIds } from './system.ts'
 
+export { once } from './system.ts'
+
 export interface LambdaContext extends EngineContext {
   readonly log: JsonLogger
 }
@@ -33,6 +35,7 @@ export function compose(config: Config): LambdaContext {
     settings: {
       leaseMs: config.leaseMs,
       eventAgeMs: config.eventAgeMs,
+      limits: config.limits,
       ...(config.retentionMs !== undefined && { retentionMs: config.retentionMs }),
     },
   }
@@ -56,13 +59,4 @@ const noTeams: Teams = {
 
 const noPrices: Prices = {
   of: () => Promise.reject(new Error('This function knows no prices: a run keeps its own')),
-}
-
-/** Makes a thing at its first use, and once for each container; when that fails, the next use tries again. */
-export function once<T>(make: () => T): () => T {
-  let made: { readonly thing: T } | undefined
-  return () => {
-    made ??= { thing: make() }
-    return made.thing
-  }
 }

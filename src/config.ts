@@ -1,3 +1,6 @@
+import { readLimits } from './config-limits.ts'
+import type { Limits } from './domain/configured-limits.ts'
+
 /** Settings from the environment, read once and checked. Nothing is read or written on import. */
 export interface Config {
   /** name of the table; there is no default: a wrong table is worse than none */
@@ -22,6 +25,8 @@ export interface Config {
   readonly offline: boolean
   /** `SUBLEDGER_METRICS`, `on` or `off`: whether figures of finished rounds are logged for CloudWatch; on Lambda they are */
   readonly metrics: boolean
+  /** bounds that this deployment sets for itself */
+  readonly limits: Limits
 }
 
 type Env = { readonly [name: string]: string | undefined }
@@ -44,6 +49,7 @@ export function readConfig(env: Env): Config {
     // Lambda sets AWS_LAMBDA_RUNTIME_API itself and lets nobody unset it, so a deployed function cannot be made offline
     offline: env.IS_OFFLINE === 'true' && !env.AWS_LAMBDA_RUNTIME_API,
     metrics: onOrOff(env, 'SUBLEDGER_METRICS', Boolean(env.AWS_LAMBDA_RUNTIME_API)),
+    limits: readLimits(env),
   }
 }
 

@@ -28,3 +28,12 @@ export const systemIds: Ids = {
   runId: (now) => ulid(now),
   nonce: () => Array.from(randomBytes(16), (byte) => ALPHABET[byte & 31]).join(''),
 }
+
+/** Makes a thing at its first use, and once for each container; when that fails, the next use tries again. */
+export function once<T>(make: () => T): () => T {
+  let made: { readonly thing: T } | undefined
+  return () => {
+    made ??= { thing: make() }
+    return made.thing
+  }
+}

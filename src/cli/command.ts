@@ -14,6 +14,7 @@ export interface Command {
 /** Options of every command that talks to the API. */
 export const CONNECTION = {
   url: { type: 'string' },
+  auth: { type: 'string' },
   data: { type: 'string' },
   teams: { type: 'string' },
   json: { type: 'boolean' },

@@ -32,10 +32,11 @@ export const DEFAULT_TEAMS = 'teams'
 export async function connect(io: Io, args: Arguments, options: ConnectOptions): Promise<Connection> {
   const url = args.text('url') ?? io.env.SUBLEDGER_URL
   if (url !== undefined && url !== '') {
-    const token = io.env.SUBLEDGER_TOKEN
-    const client = createClient((request) => fetch(request), { baseUrl: checkUrl(url), ...(token && { token }) })
+    const client = await remoteClient(io, checkUrl(url), args.text('auth'))
     return { client, embedded: false, url, close: async () => {} }
   }
+  if (args.text('auth') !== undefined)
+    throw new UsageError('--auth is for an API elsewhere: say which one with --url URL (SUBLEDGER_URL).')
   const { startEmbedded } = await import('../local/embedded.ts')
   const teams = options.teamsDir ?? teamsDir(io, args)
   if (options.teams) await checkTeams(teams)
@@ -52,6 +53,24 @@ export async function connect(io: Io, args: Arguments, options: ConnectOptions):
     close: () => embedded.stop(),
   }
 }
+
+/** A client that signs its requests (`--auth iam`), or sends the token of SUBLEDGER_TOKEN, if there is one. */
+async function remoteClient(io: Io, baseUrl: string, auth: string | undefined): Promise<Client> {
+  if (auth !== undefined && auth !== 'iam')
+    throw new UsageError(`--auth is "${auth}": it can be iam (SigV4). A token goes into SUBLEDGER_TOKEN.`)
+  if (auth === 'iam') {
+    const { requestSigner } = await import('./sign.ts')
+    const sign = requestSigner({ url: baseUrl, env: io.env })
+    return createClient(async (request) => fetch(await sign(request)), { baseUrl })
+  }
+  const token = io.env.SUBLEDGER_TOKEN
+  if (token && !isSafe(new URL(baseUrl)))
+    throw new UsageError(`SUBLEDGER_TOKEN is not sent to ${baseUrl}: without https anybody on the way could read it.`)
+  return createClient((request) => fetch(request), { baseUrl, ...(token && { token }) })
+}
+
+const isSafe = (url: URL): boolean =>
+  url.protocol === 'https:' || /^(127\.0\.0\.1|localhost|\[::1\])$/.test(url.hostname)
 
 export const dataDir = (io: Io, args: Arguments): string => args.text('data') ?? (io.env.SUBLEDGER_DATA || DEFAULT_DATA)
 export const teamsDir = (io: Io, args: Arguments): string =>

@@ -80,7 +80,8 @@ async function help(print: (line: string) => void): Promise<void> {
     print(`  subledger ${usage}\n      ${summary}`)
   }
   print('\nCommands work on the books under .subledger (--data DIR, SUBLEDGER_DATA) and the teams under teams')
-  print('(--teams DIR, SUBLEDGER_TEAMS), or on a running API with --url URL (SUBLEDGER_URL, SUBLEDGER_TOKEN).')
+  print('(--teams DIR, SUBLEDGER_TEAMS), or on a running API with --url URL (SUBLEDGER_URL): with the token')
+  print('of SUBLEDGER_TOKEN, or signed with the AWS credentials at hand (--auth iam).')
   print('Exit codes: 0 good, 1 the run did not complete, 2 wrong use or bad input, 130 interrupted.')
 }
 

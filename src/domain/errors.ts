@@ -26,10 +26,12 @@ export const ERRORS = {
   unknown_agent: { status: 400, title: 'The team has no such agent', retryable: false },
   method_not_allowed: { status: 405, title: 'The method is not allowed here', retryable: false },
   run_active: { status: 409, title: 'The run has not ended', retryable: true },
+  too_many_runs: { status: 429, title: 'The tenant has as much going on as it may', retryable: true },
   too_large: { status: 413, title: 'The body is too large', retryable: false },
   unsupported_media_type: { status: 415, title: 'Only application/json is accepted', retryable: false },
   idempotency_mismatch: { status: 422, title: 'The idempotency key was used for another body', retryable: false },
   not_supported: { status: 501, title: 'Not supported by this version', retryable: false },
+  keys_unavailable: { status: 503, title: 'Tokens cannot be checked now', retryable: true },
   throttled: { status: 503, title: 'The table is busy', retryable: true },
   internal: { status: 500, title: 'Something went wrong here', retryable: true },
 } as const satisfies Record<string, ErrorKind>

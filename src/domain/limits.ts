@@ -13,8 +13,12 @@ export const MAX_TASKS = 10_000
 /** Workers of one run at once, unless the request says otherwise. */
 export const DEFAULT_MAX_CONCURRENCY = 50
 export const HIGHEST_MAX_CONCURRENCY = 1_000
+/** Sessions at once of all runs of a tenant that have not ended, each with the most that it may have. */
+export const DEFAULT_TENANT_CONCURRENCY = 10_000
 /** Accepted answers of one session in one round, unless the team file says otherwise. */
 export const DEFAULT_MAX_ITERATIONS = 50
+/** The most that a team file may ask for. */
+export const MAX_ITERATIONS = 10_000
 /** Calls in a row without an accepted answer, after which a session fails. */
 export const MAX_FAILED_CALLS = 5
 /** Invocations of one session beyond its continuations: a session that keeps killing its driver ends. */

@@ -13,6 +13,8 @@ export interface TeamDefinition {
   /** the first one is the run's first agent unless another is asked for */
   readonly agents: readonly AgentDefinition[]
   readonly models: { readonly [name: string]: ModelDefinition }
+  /** what its run began with, where the deployment does not leave it at the usual; see configured-limits.ts */
+  readonly limits?: { readonly depth: number; readonly width: number }
 }
 
 export interface AgentDefinition {

@@ -1,8 +1,10 @@
+import { DEFAULT_LIMITS } from '../domain/configured-limits.ts'
 import { SubledgerError } from '../domain/errors.ts'
 import { rootSessionId } from '../domain/ids.ts'
 import type { Run, RunRef } from '../domain/run.ts'
 import { isTerminal } from '../domain/session.ts'
 import type { EngineContext } from './context.ts'
+import { takePlace } from './take-place.ts'
 
 /** What makes an input of its own out of a request that may be sent again. */
 export interface OnceInput {
@@ -15,7 +17,7 @@ export interface OnceInput {
  * Opens a new round of an ended run with a follow-up input. The input is put first under a name of its own, so that two
  * callers at once do not mix: the one whose name the run takes has opened the round, the other is refused.
  * @param once of a request that may have been sent before: it opens one round at most, and finishes what it finds
- * @throws SubledgerError unknown_run, run_active, bad_request
+ * @throws SubledgerError unknown_run, run_active, bad_request, too_many_runs
  */
 export async function addInput(ctx: EngineContext, ref: RunRef, input: string, once?: OnceInput): Promise<Run> {
   if (input.trim() === '') throw new SubledgerError('bad_request', '/input: must not be empty')
@@ -34,6 +36,8 @@ export async function addInput(ctx: EngineContext, ref: RunRef, input: string, o
     return run
   }
   if (!isTerminal(run)) throw active(ref)
+  const { tenantConcurrency } = ctx.settings.limits ?? DEFAULT_LIMITS
+  await takePlace(ctx, ref, run.maxConcurrency, tenantConcurrency)
   const now = ctx.clock.now()
   const inputRef = once?.inputRef ?? ctx.ids.nonce()
   await ctx.store.putInput(ref, run.round + 1, inputRef, { input })

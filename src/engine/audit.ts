@@ -36,8 +36,14 @@ export interface AuditReport {
   }
   /** sessions that have not ended: their totals are not final, so they are not compared */
   readonly live: number
+  /** how many numbers differ */
+  readonly differing: number
+  /** the first 1,000 of them */
   readonly differences: readonly AuditDifference[]
 }
+
+/** A run that is wrong everywhere must still fit an answer. */
+const MOST_SHOWN = 1_000
 
 /**
  * Recomputes a run from its calls up: calls → sessions' own rows → what has settled into their parents → the run →
@@ -81,7 +87,8 @@ export async function auditRun(ctx: Pick<EngineContext, 'store' | 'teams'>, ref:
     balanced: f.differences.length === 0,
     checked: { calls, sessions: all.size, usageItems },
     live: all.size - ended.length,
-    differences: f.differences,
+    differing: f.differences.length,
+    differences: f.differences.slice(0, MOST_SHOWN),
   }
 }
 

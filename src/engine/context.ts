@@ -1,3 +1,4 @@
+import type { Limits } from '../domain/configured-limits.ts'
 import type { Clock, Ids, Invoker, Logger, Metrics, Model, Prices, Schedules, Store, Teams } from '../ports.ts'
 
 /** Everything the engine needs of the outside world; `compose.ts` chooses the adapters. */
@@ -24,6 +25,8 @@ export interface EngineSettings {
   readonly eventAgeMs: number
   /** how long a run is kept after its end; left out: for ever */
   readonly retentionMs?: number
+  /** bounds of this deployment; those of limits.ts where it is left out */
+  readonly limits?: Limits
 }
 
 /** What an engine function knows of the invocation that runs it. */

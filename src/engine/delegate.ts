@@ -22,6 +22,10 @@ export interface Kid {
   readonly task: string | null
 }
 
+/** Children that may be pending at once. Groups and lists of tasks are bounded by their size alone. */
+export const widthOf = (d: Pick<Drive, 'agent' | 'team'>): number =>
+  d.agent === null ? MAX_PENDING : (d.team.limits?.width ?? MAX_PENDING)
+
 /** Headers put and events sent at once. */
 const AT_ONCE = 25
 
@@ -33,7 +37,7 @@ const AT_ONCE = 25
 export async function delegate(d: Drive, turn: number, kids: readonly Kid[]): Promise<Delegation | 'again' | 'gone'> {
   while (d.header.deleg.turn < turn) {
     const h = d.header
-    const count = Math.min(kids.length, Math.max(0, MAX_PENDING - h.pending.size))
+    const count = Math.min(kids.length, Math.max(0, widthOf(d) - h.pending.size))
     const { share, funded } = await shares(d, kids.slice(0, count))
     if (d.header !== h && d.header.deleg.turn >= turn) break
     // where nothing can be funded, the same write with no children decides that once and for all

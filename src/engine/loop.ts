@@ -22,6 +22,8 @@ import { waitForTime } from './wait.ts'
 
 /** Drives a claimed session: looks at header and log, puts the next slot, again and again. */
 export async function loop(d: Drive): Promise<void> {
+  // a stop that came right after the claim is seen before anything is spent, as before every later call
+  if (d.agent !== null) await refresh(d)
   for (;;) {
     if (isTerminal(d.header)) return settleUp(d.ctx, d.ref)
     if (d.header.attempt !== d.attempt) return

@@ -1,20 +1,17 @@
+import { DEFAULT_LIMITS, type Limits } from '../domain/configured-limits.ts'
 import { type InputIssue, SubledgerError } from '../domain/errors.ts'
 import { definitionHash, rootSessionId, TENANT } from '../domain/ids.ts'
-import {
-  DEFAULT_MAX_CONCURRENCY,
-  HIGHEST_MAX_CONCURRENCY,
-  MAX_TAG_BYTES,
-  MAX_TAGS,
-  MAX_TASKS,
-} from '../domain/limits.ts'
+import { DEFAULT_MAX_CONCURRENCY, MAX_TAG_BYTES, MAX_TAGS } from '../domain/limits.ts'
 import { UNLIMITED } from '../domain/money.ts'
 import { FIRST_INPUT_REF, type Run, type RunInput, type RunRef } from '../domain/run.ts'
 import { findAgent, type TeamDefinition } from '../domain/team.ts'
 import { byteLength } from '../domain/text.ts'
 import type { EngineContext } from './context.ts'
 import { definitionOf } from './definition.ts'
+import { freezeLimits } from './freeze-limits.ts'
 import { freezePrices, unpricedModels } from './freeze-prices.ts'
 import { rootHeader } from './new-header.ts'
+import { takePlace } from './take-place.ts'
 
 /** What a run is started from; checked whole before anything is written. */
 export interface StartRun {
@@ -35,17 +32,18 @@ export interface StartRun {
 /**
  * Freezes the team and its prices, stores input and run, puts the root's header and invokes it. A crash between two of
  * these writes leaves nothing (before W1) or a run that the sweep goes on with.
- * @throws SubledgerError unknown_team, unknown_agent, bad_team, bad_request
+ * @throws SubledgerError unknown_team, unknown_agent, bad_team, bad_request, too_many_runs
  */
 export async function startRun(ctx: EngineContext, request: StartRun): Promise<Run> {
-  const input = checkRequest(request)
+  const limits = ctx.settings.limits ?? DEFAULT_LIMITS
+  const input = checkRequest(request, limits)
   if (request.runId !== undefined) {
     const begun = await goOnWith(ctx, { tenant: request.tenant, runId: request.runId })
     if (begun) return begun
   }
   const said = await ctx.teams.get(request.team)
   checkAgents(said, request, input)
-  const team = await freezePrices(ctx.prices, said)
+  const team = freezeLimits(await freezePrices(ctx.prices, said), limits)
 
   const now = ctx.clock.now()
   const ref = { tenant: request.tenant, runId: request.runId ?? ctx.ids.runId(now) }
@@ -62,7 +60,7 @@ export async function startRun(ctx: EngineContext, request: StartRun): Promise<R
     round: 1,
     inputRef: FIRST_INPUT_REF,
     tasks: 'tasks' in input ? input.tasks.length : null,
-    maxConcurrency: request.maxConcurrency ?? DEFAULT_MAX_CONCURRENCY,
+    maxConcurrency: request.maxConcurrency ?? Math.min(DEFAULT_MAX_CONCURRENCY, mostAtOnce(limits)),
     limit: { usd: UNLIMITED, tok: UNLIMITED },
     limitSeq: 0,
     books: {},
@@ -80,6 +78,7 @@ export async function startRun(ctx: EngineContext, request: StartRun): Promise<R
   const unpriced = unpricedModels(team)
   if (unpriced.length > 0)
     ctx.log.warn('calls of these models will have no price', { ...ref, team: team.name, models: unpriced })
+  await takePlace(ctx, ref, run.maxConcurrency, limits.tenantConcurrency)
   await ctx.store.putDefinition(ref, hash, team)
   await ctx.store.putInput(ref, 1, FIRST_INPUT_REF, input)
   if ((await ctx.store.createRun(run)) === 'already') return (await goOnWith(ctx, ref)) ?? gone(ref)
@@ -114,27 +113,31 @@ function gone({ runId }: RunRef): never {
  * Whether a run could be started so, now.
  * @throws SubledgerError unknown_team, unknown_agent, bad_team, bad_request
  */
-export async function checkStart(ctx: Pick<EngineContext, 'teams'>, request: StartRun): Promise<void> {
-  const input = checkRequest(request)
+export async function checkStart(ctx: Pick<EngineContext, 'teams' | 'settings'>, request: StartRun): Promise<void> {
+  const input = checkRequest(request, ctx.settings.limits ?? DEFAULT_LIMITS)
   checkAgents(await ctx.teams.get(request.team), request, input)
 }
 
-function checkRequest(r: StartRun): RunInput {
+/** Sessions at once that one run may ask for. */
+const mostAtOnce = (limits: Limits): number => Math.min(limits.concurrency, limits.tenantConcurrency)
+
+function checkRequest(r: StartRun, limits: Limits): RunInput {
   const issues: InputIssue[] = []
   const add = (path: string, message: string) => issues.push({ path, message })
   if (!TENANT.test(r.tenant)) throw new Error(`tenant "${r.tenant}" is not a valid tenant name`)
   if (r.input !== undefined && r.tasks !== undefined) add('/tasks', 'give either "input" or "tasks", not both')
   else if (r.input === undefined && r.tasks === undefined) add('/input', 'give "input" (a text) or "tasks" (a list)')
   else if (r.input !== undefined && r.input.trim() === '') add('/input', 'must not be empty')
-  else if (r.tasks !== undefined && (r.tasks.length < 1 || r.tasks.length > MAX_TASKS)) {
-    add('/tasks', `must hold 1 to ${MAX_TASKS} tasks`)
+  else if (r.tasks !== undefined && (r.tasks.length < 1 || r.tasks.length > limits.tasks)) {
+    add('/tasks', `must hold 1 to ${limits.tasks} tasks`)
   }
   for (const [i, t] of (r.tasks ?? []).entries()) if (t.task.trim() === '') add(`/tasks/${i}/task`, 'must not be empty')
   if (r.agent !== undefined && r.tasks !== undefined)
     add('/agent', 'a list of tasks has no first agent: each task names its own')
-  const most = r.maxConcurrency
-  if (most !== undefined && (!Number.isInteger(most) || most < 1 || most > HIGHEST_MAX_CONCURRENCY)) {
-    add('/maxConcurrency', `must be a whole number from 1 to ${HIGHEST_MAX_CONCURRENCY}`)
+  const wanted = r.maxConcurrency
+  const most = mostAtOnce(limits)
+  if (wanted !== undefined && (!Number.isInteger(wanted) || wanted < 1 || wanted > most)) {
+    add('/maxConcurrency', `must be a whole number from 1 to ${most}`)
   }
   const tags = Object.entries(r.tags ?? {})
   if (tags.length > MAX_TAGS) add('/tags', `must hold at most ${MAX_TAGS} tags`)

@@ -1,4 +1,4 @@
-import { SubledgerError } from '../domain/errors.ts'
+import { ERRORS, SubledgerError } from '../domain/errors.ts'
 import {
   NO_STATE,
   type QueuedTick,
@@ -118,7 +118,8 @@ async function begin(ctx: Ctx, ref: ScheduleRef, schedule: Schedule, state: Sche
   try {
     await startRun(ctx, { ...schedule.run, tenant: ref.tenant, runId })
   } catch (e) {
-    if (!SubledgerError.is(e) || e.status >= 500) throw e
+    // what may go well later is tried again: it stays decided
+    if (!SubledgerError.is(e) || ERRORS[e.code].retryable) throw e
     ctx.log.error('a scheduled run could not be started', { ...ref, at, error: e.message })
     tick = { at, outcome: 'failed', runId: null }
   }

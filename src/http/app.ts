@@ -3,6 +3,7 @@ import { SubledgerError } from '../domain/errors.ts'
 import { TENANT } from '../domain/ids.ts'
 import type { ApiContext, Handler, Route } from './api.ts'
 import { auditRoutes } from './audit.ts'
+import { type Scope, scopeOf } from './auth/scopes.ts'
 import { bookRoutes } from './calls.ts'
 import { notThereRoutes } from './not-there.ts'
 import { problemResponse } from './problem.ts'
@@ -18,9 +19,12 @@ export interface AppOptions {
   /**
    * Whose data the request is about. Called for every route that holds data, before anything else is done.
    * @param env what the platform's adapter hands on beside the request (on Lambda: the event)
-   * @throws SubledgerError unauthorized or forbidden
+   * @param scope what the caller must be allowed
+   * @throws SubledgerError unauthorized, forbidden or keys_unavailable
    */
-  readonly tenantOf: (request: Request, env: unknown) => string | Promise<string>
+  readonly tenantOf: (request: Request, env: unknown, scope: Scope) => string | Promise<string>
+  /** `WWW-Authenticate` of a 401 */
+  readonly challenge?: string
   /** Looks at every request before anything else; throws SubledgerError to refuse it. */
   readonly guard?: (request: Request) => void
 }
@@ -54,7 +58,11 @@ export function createApp(ctx: ApiContext, options: AppOptions): Hono {
     options.guard?.(c.req.raw)
     await next()
   })
-  app.onError((e, c) => problemResponse(c, e, ctx.log))
+  app.onError((e, c) => {
+    if (options.challenge && SubledgerError.is(e) && e.code === 'unauthorized')
+      c.header('WWW-Authenticate', options.challenge)
+    return problemResponse(c, e, ctx.log)
+  })
   app.notFound((c) =>
     problemResponse(
       c,
@@ -63,8 +71,8 @@ export function createApp(ctx: ApiContext, options: AppOptions): Hono {
     ),
   )
 
-  const withTenant = async (request: Request, env: unknown): Promise<string> => {
-    const tenant = await options.tenantOf(request, env)
+  const withTenant = async (request: Request, env: unknown, scope: Scope): Promise<string> => {
+    const tenant = await options.tenantOf(request, env, scope)
     if (!TENANT.test(tenant)) throw new Error('the tenant of the request is not a valid tenant name')
     return tenant
   }
@@ -80,7 +88,8 @@ export function createApp(ctx: ApiContext, options: AppOptions): Hono {
   ]
   for (const [path, methods] of byPath(routes)) {
     for (const [method, handler] of methods) {
-      app.on(method, path, async (c) => handler(c, await withTenant(c.req.raw, c.env)))
+      const scope = scopeOf(method, path)
+      app.on(method, path, async (c) => handler(c, await withTenant(c.req.raw, c.env, scope)))
     }
     refuseOthers(app, path, [...methods.keys()])
   }

@@ -8,7 +8,7 @@ import { type ApiContext, type Route, runRef } from './api.ts'
 import { readJson } from './body.ts'
 import { once } from './idempotency.ts'
 import { checkBody, checkQuery, noQuery } from './schemas.ts'
-import type { Answer, receipts as receiptsAnswer } from './shapes.ts'
+import type { Answer, audit as auditAnswer, receipts as receiptsAnswer } from './shapes.ts'
 
 /** Receipts of one request. */
 const MOST_RECEIPTS = 1_000
@@ -20,7 +20,8 @@ export const auditRoutes = (ctx: ApiContext): Route[] => [
 
 async function audit(ctx: ApiContext, c: Context, tenant: string): Promise<Response> {
   checkQuery(noQuery, new URL(c.req.url).searchParams)
-  return c.json(await auditRun(ctx, runRef(c, tenant)))
+  const report: Answer<typeof auditAnswer> = await auditRun(ctx, runRef(c, tenant))
+  return c.json(report)
 }
 
 /** What came of the receipts of one request. */

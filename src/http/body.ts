@@ -6,15 +6,15 @@ import { parseJson } from './json.ts'
  * Reads a JSON body: bounded before it is parsed, whatever content-length says.
  * @throws SubledgerError unsupported_media_type, too_large, bad_json
  */
-export async function readJson(request: Request): Promise<unknown> {
+export async function readJson(request: Request, most = MAX_BODY_BYTES): Promise<unknown> {
   checkMediaType(request.headers)
-  return parseBytes(await readBytes(request))
+  return parseBytes(await readBytes(request, most))
 }
 
 /** For routes that take no body: nothing at all, or an empty object. */
 export async function readNothing(request: Request): Promise<void> {
   // read as it is: who reads a clone of a body and gives up waits for ever for the other half
-  const bytes = await readBytes(request)
+  const bytes = await readBytes(request, MAX_BODY_BYTES)
   if (bytes.length === 0) return
   checkMediaType(request.headers)
   const value = parseBytes(bytes)
@@ -49,15 +49,15 @@ function checkMediaType(headers: Headers): void {
   }
 }
 
-async function readBytes(request: Request): Promise<Uint8Array> {
+async function readBytes(request: Request, most: number): Promise<Uint8Array> {
   const tooLarge = () =>
-    new SubledgerError('too_large', `The body is larger than ${MAX_BODY_BYTES} bytes, the most that is accepted.`)
-  if (Number(request.headers.get('content-length') ?? 0) > MAX_BODY_BYTES) throw tooLarge()
+    new SubledgerError('too_large', `The body is larger than ${most} bytes, the most that is accepted.`)
+  if (Number(request.headers.get('content-length') ?? 0) > most) throw tooLarge()
   const chunks: Uint8Array[] = []
   let size = 0
   for await (const chunk of request.body ?? []) {
     size += chunk.length
-    if (size > MAX_BODY_BYTES) throw tooLarge()
+    if (size > most) throw tooLarge()
     chunks.push(chunk)
   }
   return Buffer.concat(chunks)

@@ -19,6 +19,7 @@ export function problemResponse(c: Context, thrown: unknown, log: Logger): Respo
   if (!known || known.code === 'internal') {
     log.error('request failed', { method: c.req.method, path: c.req.path, error: errorText(thrown) })
   }
+  if (known?.code === 'keys_unavailable') log.error('token not checked', { error: errorText(known.cause) })
   const error = known && known.code !== 'internal' ? known : FAULT
   const { title, status, retryable } = ERRORS[error.code]
   const problem: Problem = {
@@ -29,7 +30,7 @@ export function problemResponse(c: Context, thrown: unknown, log: Logger): Respo
     detail: error.message,
     ...(error.issues.length > 0 && { errors: error.issues }),
   }
-  if (status === 503 && retryable) c.header('Retry-After', '1')
+  if ((status === 503 || status === 429) && retryable) c.header('Retry-After', '1')
   c.header('Content-Type', 'application/problem+json')
   return c.body(JSON.stringify(problem), status)
 }

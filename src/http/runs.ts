@@ -36,7 +36,7 @@ export const runRoutes = (ctx: ApiContext): Route[] => [
 
 async function createRun(ctx: ApiContext, c: Context, tenant: string): Promise<Response> {
   checkQuery(noQuery, new URL(c.req.url).searchParams)
-  const value = await readJson(c.req.raw)
+  const value = await readJson(c.req.raw, ctx.settings.limits?.bodyBytes)
   refuseFields(value, { budget: 'A budget', webhook: 'A webhook' })
   const body = checkBody(createRunBody, value)
   return once(
@@ -104,7 +104,7 @@ async function remove(ctx: ApiContext, c: Context, tenant: string): Promise<Resp
 async function input(ctx: ApiContext, c: Context, tenant: string): Promise<Response> {
   checkQuery(noQuery, new URL(c.req.url).searchParams)
   const ref = runRef(c, tenant)
-  const body = checkBody(inputBody, await readJson(c.req.raw))
+  const body = checkBody(inputBody, await readJson(c.req.raw, ctx.settings.limits?.bodyBytes))
   const token = async () => `${(await findRun(ctx, ref)).round}.${ctx.ids.nonce()}`
   return once(ctx, c, tenant, body, token, async (name) => {
     const [seenRound, inputRef] = name?.split('.') ?? []

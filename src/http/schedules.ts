@@ -36,7 +36,7 @@ async function list(ctx: ApiContext, c: Context, tenant: string): Promise<Respon
 
 async function create(ctx: ApiContext, c: Context, tenant: string): Promise<Response> {
   checkQuery(noQuery, new URL(c.req.url).searchParams)
-  const body = checkBody(scheduleBody, await readJson(c.req.raw))
+  const body = checkBody(scheduleBody, await readJson(c.req.raw, ctx.settings.limits?.bodyBytes))
   const now = ctx.clock.now()
   const draft = readBody(body, '', now)
   // what could never start is refused now, and not when nobody looks

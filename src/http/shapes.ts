@@ -215,6 +215,7 @@ export const audit = z.strictObject({
   balanced: z.boolean().check(says('nothing differs')),
   checked: z.strictObject({ calls: count, sessions: count, usageItems: count }),
   live: count.check(says('sessions that have not ended: their totals are not final, so they are not compared')),
+  differing: count.check(says('how many numbers differ; the first 1,000 of them are listed')),
   differences: z.array(
     z.strictObject({
       sessionId: texts.check(says('null: the run as a whole')),

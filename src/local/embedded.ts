@@ -6,6 +6,7 @@ import { runSession } from '../engine/run-session.ts'
 import { sweep, sweepRun } from '../engine/sweep.ts'
 import { runDueSchedules, tickFromFile } from '../engine/tick.ts'
 import { createApp } from '../http/app.ts'
+import { type Door, doorOf } from '../http/auth/identify.ts'
 import { guardLocal } from '../http/local-guard.ts'
 import { createLocalInvoker, type LocalInvoker } from '../invoke/local-invoker.ts'
 import { createModel } from '../model/model.ts'
@@ -33,6 +34,8 @@ export interface EmbeddedOptions {
   readonly leaseSeconds?: number
   readonly sweepSeconds?: number
   readonly log?: Logger
+  /** who may use the API; everybody who reaches it, unless told otherwise */
+  readonly door?: Door
 }
 
 export interface Embedded {
@@ -49,7 +52,8 @@ export interface Embedded {
 }
 
 const TABLE = 'subledger'
-const TENANT = 'local'
+/** The tenant of everybody who needs no proof. */
+export const TENANT = 'local'
 const SWEEP_SECONDS = 5
 /** A worker's time, as on Lambda. */
 const WORKER_TIMEOUT_MS = 900_000
@@ -92,9 +96,10 @@ export async function startEmbedded(options: EmbeddedOptions): Promise<Embedded>
       leaseMs: settings.leaseMs,
       eventAgeMs: Math.min(EVENT_AGE_MS, settings.leaseMs),
       ...(settings.retentionMs !== undefined && { retentionMs: settings.retentionMs }),
+      limits: settings.limits,
     },
   }
-  const app = createApp(ctx, { tenantOf: () => TENANT, guard: guardLocal })
+  const app = createApp(ctx, { ...(options.door ?? doorOf({ kind: 'none' }, TENANT)), guard: guardLocal })
   const sweeping = options.work ? sweepRegularly(ctx, settings.sweepMs) : undefined
   return {
     ctx,
@@ -120,6 +125,7 @@ function readSettings({ env, leaseSeconds, sweepSeconds }: EmbeddedOptions) {
       sweepMs: (sweepSeconds ?? seconds(env, 'SUBLEDGER_SWEEP_SECONDS', SWEEP_SECONDS)) * 1000,
       billFile: config.billFile,
       retentionMs: config.retentionMs,
+      limits: config.limits,
     }
   } catch (cause) {
     throw new LocalError((cause as Error).message, { cause })

@@ -248,6 +248,8 @@ export function parseSchedulePartition(pk: string): string {
   return m[1]!
 }
 
+/** What a tenant has going on: the places of its runs. */
+export const placesKey = (tenant: string): Key => ({ pk: `${tenantPartition(tenant)}#PLACES`, sk: 'PLACES' })
 /** A budget over time: `period` names it (`2026-01`, `team:crew:2026-01`). */
 export const limitKey = (tenant: string, period: string): Key => ({
   pk: `${tenantPartition(tenant)}#LIMIT#${check('period', period, PERIOD)}`,

@@ -5,6 +5,7 @@ import { delegationWrites } from './delegation-writes.ts'
 import { idempotency } from './idempotency.ts'
 import { logReads } from './log-reads.ts'
 import { logWrites } from './log-writes.ts'
+import { placeWrites } from './place-writes.ts'
 import { purge } from './purge.ts'
 import { runBodies } from './run-bodies.ts'
 import { runReads } from './run-reads.ts'
@@ -37,4 +38,5 @@ export const createStore = (table: TableClient, now: () => number = Date.now): S
   ...usageReads(table),
   ...idempotency(table),
   ...schedules(table),
+  ...placeWrites(table),
 })

@@ -143,6 +143,8 @@ export const A = {
 
   /** what a schedule has done, JSON text */
   state: 'sj',
+  // what a tenant has going on
+  places: 'pl',
 
   // other partitions, filled by later work
   bodyHash: 'bh',

@@ -69,6 +69,7 @@ test('the functions are those of the stack, and may do on the table what their r
     const said = may!
       .split(';')[0]!
       .split(', ')
+      .filter((word) => word !== '')
       .map((word) => VERBS[word])
     expect([name, said]).toEqual([name, verbs])
   }

@@ -96,6 +96,8 @@ const FULL: readonly [section: string, write: (s: Store) => Promise<unknown>][] 
   ['W25', (s) => s.pushDue(run, T0, T0)],
   ['W29', (s) => s.closeUsageHours({ tenant: 'local', day: '2026-01-31' }, 3)],
   ['W33', (s) => s.moveUsageFolded({ tenant: 'local', day: '2026-01-31' }, { folded: 3, dueAt: T0 })],
+  ['W34', (s) => s.takePlace('local', { runId: run.runId, sessions: 50 }, 100)],
+  ['W35', (s) => s.givePlaceBack('local', { runId: run.runId, sessions: 50 })],
   ['A new round', (s) => s.openRound(run, { seenRound: 1, inputRef: DRIVER, dueAt: T0, now })],
   ['A new round', (s) => s.reopenRoot(ref, 1, now)],
   ['A pause of a model', (s) => s.coolDown('local', 'crew', 'mini', T0)],
@@ -146,6 +148,7 @@ describe('docs/protocol.md', () => {
       ...'putRequest putResponse bookLate putToolResult putDefinition putInput coolDown'.split(' '),
       ...'putUsage openUsageDay closeUsageHours putUsageHour putLateUsage putUsageDay moveUsageFolded'.split(' '),
       ...'putOnce answerOnce releaseOnce putSchedule moveSchedule deleteSchedule'.split(' '),
+      ...'takePlace givePlaceBack'.split(' '),
     ]
     const reads = /^(get|list|read|due|has|is)/
     expect(

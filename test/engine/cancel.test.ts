@@ -61,6 +61,37 @@ describe('cancel', () => {
     expect(headers.every((h) => h.status === 'cancelled')).toBe(true)
   })
 
+  test('right after a claim, before its call: no call is made', async () => {
+    const { clock, engine, run } = await started()
+    const store = engine.ctx.store as { -readonly [K in keyof typeof engine.ctx.store]: (typeof engine.ctx.store)[K] }
+    const { claim } = store
+    store.claim = async (...args) => {
+      const claimed = await claim(...args)
+      await cancelRun(engine.ctx, run)
+      return claimed
+    }
+    await clock.advance(10_000)
+    expect(engine.scripted.bill).toHaveLength(0)
+    expect(await engine.ctx.store.getRun(run)).toMatchObject({ status: 'cancelled', books: {} })
+    await expectBalanced(engine.ctx.store, run, engine.scripted)
+  })
+
+  test('during the write that ends the root: one terminal state, the first', async () => {
+    const { clock, engine, run } = await started()
+    const store = engine.ctx.store as { -readonly [K in keyof typeof engine.ctx.store]: (typeof engine.ctx.store)[K] }
+    const { finish } = store
+    store.finish = async (ref, to) => {
+      if (ref.sessionId === rootSessionId(run.runId)) await cancelRun(engine.ctx, run)
+      return finish(ref, to)
+    }
+    await clock.advance(180_000)
+    const { headers, run: stored } = await engine.ctx.store.getRunWithSessions(run)
+    // the last answer was in the log before the stop: it stands, and the run says the same as its root
+    expect(stored).toMatchObject({ status: 'completed', stopReason: 'end_turn' })
+    expect(headers.every((h) => h.status === 'completed')).toBe(true)
+    await expectBalanced(engine.ctx.store, run, engine.scripted)
+  })
+
   test('after the end changes nothing', async () => {
     const { clock, engine, run } = await started()
     await clock.advance(120_000)

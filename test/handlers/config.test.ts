@@ -1,5 +1,6 @@
 import { expect, test } from 'vitest'
 import { readConfig } from '../../src/config.ts'
+import { DEFAULT_LIMITS } from '../../src/domain/configured-limits.ts'
 
 const env = { SUBLEDGER_TABLE: 'books' }
 
@@ -16,6 +17,7 @@ test('what is not set has its usual value', () => {
     billFile: undefined,
     offline: false,
     metrics: false,
+    limits: DEFAULT_LIMITS,
   })
 })
 

@@ -32,6 +32,11 @@ beforeAll(async () => {
     SUBLEDGER_LAMBDA_ENDPOINT: lambda.url,
     SUBLEDGER_WORKER: 'worker',
     SUBLEDGER_TENANT: 'ours',
+    SUBLEDGER_AUTH: 'iam',
+    SUBLEDGER_IAM_PRINCIPALS: JSON.stringify([
+      { principal: '123456789012', tenant: 'ours', scopes: ['read', 'run'] },
+      { principal: '210987654321', tenant: 'theirs', scopes: ['read'] },
+    ]),
     SUBLEDGER_EVENT_AGE_SECONDS: '0.001',
     SUBLEDGER_TEAMS: path.resolve('test/offline/teams'),
   })
@@ -104,11 +109,20 @@ describe('http', () => {
     expect(await call(method, route, { authorizer: { jwt: { claims: {} } } })).toMatchObject({ status: 401 })
   })
 
-  test("a principal sees this deployment's tenant", async () => {
+  test('a principal sees its own tenant, and another one does not', async () => {
     const { runId } = await start({ team: 'fan-out', input: 'Go' })
     await work()
     const { status, body } = await call('GET', `/v1/runs/${runId}`, iam)
     expect([status, body.status]).toEqual([200, 'completed'])
+    const other = { authorizer: { iam: { userArn: 'arn:aws:sts::210987654321:assumed-role/any/session' } } }
+    expect(await call('GET', `/v1/runs/${runId}`, other)).toMatchObject({ status: 404, body: { code: 'unknown_run' } })
+    expect(await call('GET', '/v1/runs', other)).toMatchObject({ status: 200, body: { runs: [] } })
+    expect(await call('POST', `/v1/runs/${runId}/cancel`, other)).toMatchObject({ status: 403 })
+  })
+
+  test('a principal of no tenant is refused', async () => {
+    const stranger = { authorizer: { iam: { userArn: 'arn:aws:iam::111111111111:user/somebody' } } }
+    expect(await call('GET', '/v1/runs', stranger)).toMatchObject({ status: 403, body: { code: 'forbidden' } })
   })
 })
 

@@ -45,6 +45,8 @@ beforeAll(async () => {
     SUBLEDGER_DYNAMODB_ENDPOINT: `http://127.0.0.1:${(proxy.address() as AddressInfo).port}`,
     SUBLEDGER_LAMBDA_ENDPOINT: lambda.url,
     SUBLEDGER_WORKER: 'worker',
+    SUBLEDGER_AUTH: 'iam',
+    SUBLEDGER_IAM_PRINCIPALS: JSON.stringify([{ principal: '123456789012', tenant: 'local', scopes: ['read', 'run'] }]),
     SUBLEDGER_EVENT_AGE_SECONDS: '0.001',
     SUBLEDGER_TEAMS: path.resolve('test/offline/teams'),
   })

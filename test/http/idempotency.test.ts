@@ -199,8 +199,8 @@ describe('after a crash between any two writes the retry finds what there is', (
         expect(world.engine.scripted.bill).toHaveLength(1)
       },
     )
-    // record, definition, input, run, root, answer
-    expect(writes).toBe(6)
+    // record, place, definition, input, run, root, answer
+    expect(writes).toBe(7)
   })
 
   test('of an input', async () => {
@@ -217,7 +217,8 @@ describe('after a crash between any two writes the retry finds what there is', (
         expect(world.engine.scripted.bill).toHaveLength(2)
       },
     )
-    expect(writes).toBe(5)
+    // record, place, input, run, root, answer
+    expect(writes).toBe(6)
   })
 
   test('of a cancel', async () => {

@@ -44,6 +44,16 @@ const FAULTY: { readonly [code: string]: ReturnType<typeof createApp> } = {
       throw new SubledgerError('unauthorized', 'Sign the request.')
     },
   }),
+  keys_unavailable: createApp(ctx, {
+    ...options,
+    tenantOf: () => {
+      throw new SubledgerError('keys_unavailable', 'The issuer of tokens does not answer.')
+    },
+  }),
+  too_many_runs: createApp(
+    { ...ctx, store: { ...ctx.store, takePlace: async () => ({ taken: false, places: [] }) } },
+    options,
+  ),
   internal: failing(() => new Error('out of order')),
   throttled: failing(() => named('ProvisionedThroughputExceededException')),
 }

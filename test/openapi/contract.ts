@@ -114,6 +114,8 @@ const PROVOKE: { readonly [code: string]: Make } = {
   unauthorized: good,
   internal: good,
   throttled: good,
+  keys_unavailable: good,
+  too_many_runs: good,
 }
 
 async function merge(a: Ask | Promise<Ask>, b: Ask): Promise<Ask> {

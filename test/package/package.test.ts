@@ -1,36 +1,55 @@
 import { execFile } from 'node:child_process'
 import { readFile } from 'node:fs/promises'
+import { createRequire } from 'node:module'
 import path from 'node:path'
 import { fileURLToPath } from 'node:url'
 import { promisify } from 'node:util'
 import { beforeAll, describe, expect, test } from 'vitest'
+import { readLimits } from '../../src/config-limits.ts'
+import { DEFAULT_LIMITS } from '../../src/domain/configured-limits.ts'
 import { OPERATIONS } from '../../src/http/openapi/operations.ts'
 import { DUE_INDEX, RUNS_INDEX, TABLE_DEFINITION, TTL_ATTRIBUTE } from '../../src/store/table.ts'
 import { readZip, type ZipEntry } from '../support/zip.ts'
 import { ofType, type Resource, readTemplate, statementsOf, type Template, wildcards } from './template.ts'
 
 const ROOT = fileURLToPath(new URL('../..', import.meta.url))
-const FUNCTIONS = ['http', 'startRun', 'worker', 'sweep', 'deadLetter'] as const
+const FUNCTIONS = ['http', 'authorizer', 'startRun', 'worker', 'sweep', 'deadLetter'] as const
 /** logical ids, as the framework makes them of the functions' names */
 const logicalId = (name: string) => `${name[0]!.toUpperCase()}${name.slice(1)}LambdaFunction`
 const getAtt = (id: string) => ({ 'Fn::GetAtt': [id, 'Arn'] })
 
+type Make = (source: { resolveVariable: (name: string) => Promise<unknown> }) => Promise<unknown>
+
 let template: Template
+/** the same stack with tokens and with limits of its own */
+let withTokens: Template
 const zips = new Map<string, readonly ZipEntry[]>()
 
-beforeAll(async () => {
-  await promisify(execFile)('npm', ['run', 'package', '--', '--stage', 'test', '--region', 'eu-central-1'], {
+const pack = async (...more: string[]): Promise<Template> => {
+  await promisify(execFile)('npm', ['run', 'package', '--', '--stage', 'test', '--region', 'eu-central-1', ...more], {
     cwd: ROOT,
     env: { ...process.env, AWS_ACCESS_KEY_ID: '', AWS_SECRET_ACCESS_KEY: '', OPENAI_API_KEY: 'sk-not-in-any-template' },
   })
-  template = await readTemplate(path.join(ROOT, '.serverless/cloudformation-template-update-stack.json'))
+  return readTemplate(path.join(ROOT, '.serverless/cloudformation-template-update-stack.json'))
+}
+const OTHERS = [
+  'auth=oidc',
+  'oidcIssuer=https://issuer.example',
+  'oidcAudience=api',
+  'maxDepth=3',
+  'tenantConcurrency=70',
+].flatMap((p) => ['--param', p])
+
+beforeAll(async () => {
+  withTokens = await pack(...OTHERS)
+  template = await pack()
   for (const name of FUNCTIONS) zips.set(name, await readZip(path.join(ROOT, `.serverless/${name}.zip`)))
 }, 120_000)
 
 const lambda = (name: string): Resource => template.Resources[logicalId(name)]!
 
 describe('functions', () => {
-  test('are the five that are expected', () => {
+  test('are the six that are expected', () => {
     expect(
       ofType(template, 'AWS::Lambda::Function')
         .map((f) => f.id)
@@ -68,6 +87,16 @@ describe('functions', () => {
         SUBLEDGER_LEASE_SECONDS: '90',
         SUBLEDGER_EVENT_AGE_SECONDS: '120',
       })
+  })
+
+  test('limits are those of the code unless they are set', () => {
+    for (const name of ['http', 'startRun'])
+      expect(readLimits(lambda(name).Properties.Environment.Variables)).toEqual(DEFAULT_LIMITS)
+    expect(lambda('http').Properties.Environment.Variables).toMatchObject({ SUBLEDGER_MAX_DEPTH: '5' })
+    expect(withTokens.Resources[logicalId('startRun')]!.Properties.Environment.Variables).toMatchObject({
+      SUBLEDGER_MAX_DEPTH: '3',
+      SUBLEDGER_TENANT_CONCURRENCY: '70',
+    })
   })
 
   test('a start is tried again: an event that is delivered twice starts one run', () => {
@@ -178,12 +207,14 @@ describe('roles', () => {
   test('what may be invoked is the worker, by everything that starts or wakes sessions', () => {
     for (const role of functionRoles()) {
       const invoke = statementsOf(role).filter((s) => [s.Action].flat().includes('lambda:InvokeFunction'))
-      expect(invoke.map((s) => s.Resource)).toEqual([
-        {
-          // biome-ignore lint/suspicious/noTemplateCurlyInString: these are CloudFormation's
-          'Fn::Sub': 'arn:${AWS::Partition}:lambda:${AWS::Region}:${AWS::AccountId}:function:subledger-test-worker',
-        },
-      ])
+      if (role.id === 'AuthorizerRole') expect(invoke).toEqual([])
+      else
+        expect(invoke.map((s) => s.Resource)).toEqual([
+          {
+            // biome-ignore lint/suspicious/noTemplateCurlyInString: these are CloudFormation's
+            'Fn::Sub': 'arn:${AWS::Partition}:lambda:${AWS::Region}:${AWS::AccountId}:function:subledger-test-worker',
+          },
+        ])
     }
     expect(lambda('worker').Properties.FunctionName).toBe('subledger-test-worker')
   })
@@ -214,6 +245,55 @@ describe('routes', () => {
     const routes = ofType(template, 'AWS::ApiGatewayV2::Route')
     const open = routes.filter((r) => r.Properties.AuthorizationType !== 'AWS_IAM')
     expect(open.map((r) => r.Properties.RouteKey).sort()).toEqual(PUBLIC)
+  })
+
+  test('they need tokens where callers are known by tokens, and the gateway asks our own function about them', () => {
+    const routes = ofType(withTokens, 'AWS::ApiGatewayV2::Route')
+    const [authorizer, ...more] = ofType(withTokens, 'AWS::ApiGatewayV2::Authorizer')
+    expect(more).toEqual([])
+    const open = routes.filter((r) => r.Properties.AuthorizationType !== 'CUSTOM')
+    expect(open.map((r) => r.Properties.RouteKey).sort()).toEqual(PUBLIC)
+    for (const route of routes)
+      if (!open.includes(route)) expect(route.Properties.AuthorizerId).toEqual({ Ref: authorizer!.id })
+    expect(authorizer!.Properties).toMatchObject({
+      AuthorizerType: 'REQUEST',
+      AuthorizerPayloadFormatVersion: '2.0',
+      EnableSimpleResponses: true,
+      IdentitySource: ['$request.header.Authorization'],
+    })
+    expect(JSON.stringify(authorizer!.Properties.AuthorizerUri)).toContain('"AuthorizerLambdaFunction"')
+  })
+
+  test('both locks look for the same issuer, and neither is told to let everybody in', () => {
+    for (const name of ['HttpLambdaFunction', 'AuthorizerLambdaFunction']) {
+      const settings = {
+        SUBLEDGER_AUTH: 'oidc',
+        SUBLEDGER_OIDC_ISSUER: 'https://issuer.example',
+        SUBLEDGER_OIDC_AUDIENCE: 'api',
+      }
+      expect(withTokens.Resources[name]!.Properties.Environment.Variables).toMatchObject(settings)
+      expect(template.Resources[name]!.Properties.Environment.Variables.SUBLEDGER_AUTH).toBe('iam')
+    }
+  })
+
+  test('without a list of principals those of the own account are let in, and no others', () => {
+    const { SUBLEDGER_IAM_PRINCIPALS: principals } = lambda('http').Properties.Environment.Variables
+    expect(JSON.parse(principals['Fn::Sub'])).toEqual([
+      // biome-ignore lint/suspicious/noTemplateCurlyInString: CloudFormation puts the account in
+      { principal: '${AWS::AccountId}', tenant: 'default', scopes: ['read', 'run', 'approve', 'admin'] },
+    ])
+  })
+
+  test('a stage that would let everybody in is not packaged', async () => {
+    const principals = createRequire(import.meta.url)('../../scripts/iam-principals.cjs') as Make
+    const make = (given: { [name: string]: unknown }) =>
+      principals({ resolveVariable: async (name) => given[name.replace('param:', '')] })
+    await expect(make({ auth: 'none', 'sls:stage': 'dev' })).rejects.toThrow('it must be iam or oidc')
+    expect(await make({ auth: 'none', 'sls:stage': 'offline' })).toBe('')
+    const list = [{ principal: '123456789012', tenant: 'acme', scopes: ['read'] }]
+    for (const iamPrincipals of [list, JSON.stringify(list)])
+      expect(await make({ auth: 'iam', 'sls:stage': 'dev', iamPrincipals })).toBe(JSON.stringify(list))
+    await expect(make({ auth: 'iam', 'sls:stage': 'dev', iamPrincipals: '[{' })).rejects.toThrow('is not JSON')
   })
 
   test('those of the API are there, as its OpenAPI document has them, and so is one for everything else', () => {

@@ -100,6 +100,7 @@ test('a sound run is balanced, all of its sessions, calls and usage items', asyn
     // in each round the root makes two calls and has two leads; each of those makes two and has a worker, which fails once
     checked: { calls: 4 + 4 * 2 + 4 * 2, sessions: 9, usageItems: 2 },
     live: 0,
+    differing: 0,
     differences: [],
   })
 })

@@ -198,7 +198,7 @@ export class Invariants {
   /** 7. A log is closed before its header becomes terminal, and no call begins after that. */
   #closedFirst(before: SessionHeader | undefined, h: SessionHeader): void {
     if (!isTerminal(h) || (before && isTerminal(before))) return
-    if (h.attempt > 0 && !this.#world.mirror.isClosed(h.sessionId, h.round)) {
+    if (h.attempt > 0 && !this.#world.mirror.isClosed(h)) {
       this.#fail(`7: ${this.#name(h.sessionId)} ends and its log is open`)
     }
   }

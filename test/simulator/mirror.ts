@@ -111,10 +111,11 @@ export class Mirror {
   }
 
   /** Whether a session's log has been closed for its round: by an end, or by an answer without tool calls. */
-  isClosed(s: string, round: number): boolean {
+  isClosed({ sessionId: s, parentId, round }: SessionHeader): boolean {
     const { requests, responses } = this.log(s)
     const last = Math.max(-1, ...requests.keys(), ...responses.keys())
-    let at = 1
+    // a child's whole log is of the round it was born in
+    let at = parentId === null ? 1 : round
     for (let n = 0; n <= last; n++) {
       const r = requests.get(n)
       if (r) at = Math.max(at, r.round)

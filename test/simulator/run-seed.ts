@@ -67,7 +67,8 @@ function startUser(world: World, scenario: Scenario, ref: Ref): void {
   const start = (tries: number) =>
     world.start(
       'start',
-      USER_TIMEOUT_MS,
+      // a starter may be killed between any two of its writes
+      weather.options.mode === 'storm' && weather.strikes(0.12) ? world.random.below(30) : USER_TIMEOUT_MS,
       (ctx) => {
         const { input, tasks, maxConcurrency } = scenario
         return startRun(withBudget(ctx, scenario), { ...ref, team: scenario.team.name, input, tasks, maxConcurrency })

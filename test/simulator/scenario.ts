@@ -29,10 +29,10 @@ export interface Scenario {
 type Size = 'tiny' | 'small' | 'medium' | 'large' | 'list' | 'long list'
 
 const SIZES: { readonly [size in Size]: number } = {
-  tiny: 4,
-  small: 12,
+  tiny: 3,
+  small: 9,
   medium: 62,
-  large: 7,
+  large: 12,
   list: 8,
   'long list': 2,
 }
@@ -89,11 +89,11 @@ function weatherOf(random: Random, size: Size): WeatherOptions {
   return {
     mode,
     latency,
-    most: random.pick([1, 2, 3, 5, 8, 14, 25]) * (big ? 3 : 1),
-    rate: random.pick([0.005, 0.02, 0.05]) / (big ? 3 : 1),
+    most: random.pick([1, 2, 4, 7, 12, 20, 30]) * (big ? 3 : 1),
+    rate: random.pick([0.01, 0.03, 0.06]) / (big ? 3 : 1),
     stale: random.pick([0, 0.2, 0.6]),
     skew: random.pick([0, 0, 150, 800]),
-    modelTrouble: random.pick([0, 0.05, 0.2]),
+    modelTrouble: random.pick([0.01, 0.06, 0.2]),
   }
 }
 

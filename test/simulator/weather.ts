@@ -51,13 +51,14 @@ export type CallFault =
   | 'dup'
   | 'twin'
   | 'refuse'
+  | 'cut'
 
 type Weights = { readonly [fault in CallFault]?: number }
 
 const STORM: { readonly [kind in CallKind]: Weights } = {
-  write: { crash: 4, pause: 1, 'pause after': 1, slow: 1, lost: 3, 'lost and thrown': 1, throttled: 1 },
+  write: { crash: 4, pause: 1, 'pause after': 1, slow: 1, lost: 3, 'lost and thrown': 2.2, throttled: 2.2 },
   read: { crash: 2, pause: 1, slow: 1, throttled: 1 },
-  invoke: { crash: 2, drop: 3, delay: 2, dup: 2, twin: 3, refuse: 1 },
+  invoke: { crash: 2, drop: 3, delay: 3, dup: 3, twin: 3, refuse: 6, cut: 4 },
   model: { crash: 2 },
   answer: { crash: 3, pause: 3 },
   sleep: { crash: 1, pause: 1 },
@@ -77,7 +78,7 @@ const NOTHING_LOST: { readonly [kind in CallKind]: Weights } = {
 const EXPOSURE: { readonly [kind in CallKind]: number } = {
   write: 1,
   read: 0.35,
-  invoke: 4,
+  invoke: 5,
   model: 1.5,
   answer: 2,
   sleep: 0.5,

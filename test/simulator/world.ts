@@ -294,6 +294,7 @@ export class World {
       case 'delay':
       case 'dup':
       case 'twin':
+      case 'cut':
         return this.#answer(call, this.#applied(call, fault))
       case 'crash':
         return this.die(inv, 'crashed', call)

@@ -95,7 +95,7 @@ test(`killed ${KILLS} times, a run of ${WORKERS} workers with ${TURNS} turns eac
     const { runId } = await product.post('/runs', { team: 'slow', input: 'go' })
     let alive = 0
     for (let kill = 0; kill < KILLS; kill++) {
-      await new Promise((resolve) => setTimeout(resolve, 700 + ((kill * 7919) % 1_900)))
+      await new Promise((resolve) => setTimeout(resolve, 3_000 + ((kill * 7919) % 2_500)))
       const { sessions } = await product.get(`/runs/${runId}`)
       alive += sessions.running + sessions.queued + sessions.waiting
       await product.kill()

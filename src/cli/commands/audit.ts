@@ -75,5 +75,5 @@ function printAudit(io: Io, report: AuditReport): void {
   )
   if (report.live > 0) io.out(`${plural(report.live, 'session')} not ended: what is not final is not compared`)
   for (const d of report.differences) io.out(printable(`  ${d.message}`))
-  io.out(report.balanced ? 'balanced' : `NOT BALANCED: ${plural(report.differences.length, 'difference')}`)
+  io.out(report.balanced ? 'balanced' : `NOT BALANCED: ${plural(report.differing, 'difference')}`)
 }

@@ -25,6 +25,7 @@ export const dev: Command = {
     })
     io.out(`Subledger listens on ${local.url} (stop with Ctrl-C)`)
     io.out(`  API    ${local.url}/v1   no console in this version`)
+    if (local.auth.kind === 'oidc') io.out(`  callers need a token of ${local.auth.issuer}`)
     io.out(`  teams  ${teamsDir(io, args)}   books  ${dataDir(io, args)}`)
     while (!io.interrupted.aborted) await io.sleep(2 ** 30)
     io.out('Stopping. Runs that go on are kept and go on at the next start.')

@@ -33,10 +33,10 @@ async function ofRun(io: Io, client: Client, runId: string, args: Arguments): Pr
 }
 
 function printBooks(io: Io, books: UsageReport): void {
-  const row = (name: string, f: FiguresView) => [oneLine(name, 60), ...cells(f)]
+  const row = (name: string, f: FiguresView, indent = '') => [indent + oneLine(name, 60), ...cells(f)]
   const part = (title: string, figures: { readonly [name: string]: FiguresView }) => [
     [title],
-    ...Object.entries(figures).map(([name, f]) => row(`  ${printable(name)}`.trimEnd(), f)),
+    ...Object.entries(figures).map(([name, f]) => row(name, f, '  ')),
   ]
   const rows = [
     ['', ...TITLES],

@@ -60,7 +60,7 @@ function planTool(
         : refuse('"thought" must be a text.')
     case 'transfer_task':
     case 'run_background_agent':
-      return planDelegation(agent, header, args, call.name === 'transfer_task')
+      return planDelegation(team, agent, header, args, call.name === 'transfer_task')
     case 'list_background_agents':
       return { kind: 'list' }
     case 'view_background_agent':
@@ -90,6 +90,7 @@ function parseArguments(text: string): Arguments | string {
 }
 
 function planDelegation(
+  team: TeamDefinition,
   agent: AgentDefinition,
   header: Pick<SessionHeader, 'depth'>,
   args: Arguments,
@@ -103,7 +104,8 @@ function planDelegation(
   if (args.expected_output !== undefined && typeof args.expected_output !== 'string') {
     return refuse('"expected_output" must be a text.')
   }
-  if (header.depth >= MAX_DEPTH) return refuse(`Agents may lead agents over ${MAX_DEPTH} levels, and this is the last.`)
+  const levels = team.limits?.depth ?? MAX_DEPTH
+  if (header.depth >= levels) return refuse(`Agents may lead agents over ${levels} levels, and this is the last.`)
   return { kind: 'delegate', agent: args.agent, task: args.task, transfer }
 }
 

@@ -1,9 +1,8 @@
 import { isUnlimited } from '../../domain/budget.ts'
-import { MAX_PENDING } from '../../domain/limits.ts'
 import { readState } from '../../domain/log.ts'
 import type { Delegation } from '../../domain/session.ts'
 import type { ResponseSlot, ToolMessage } from '../../domain/turn.ts'
-import { delegate, type Kid } from '../delegate.ts'
+import { delegate, type Kid, widthOf } from '../delegate.ts'
 import { type Drive, now, refresh, type Step } from '../drive.ts'
 import { stopSession } from '../end-session.ts'
 import { waitFor } from '../wait.ts'
@@ -92,8 +91,8 @@ const started = (agent: string, ordinal: number): ToolOutcome => ({
 
 const notStarted = (d: Drive): ToolOutcome => ({
   content: isUnlimited(d.run.limit)
-    ? `Not started: at most ${MAX_PENDING} agents may work for one session at once. Wait for some of them first.`
-    : `Not started: the budget does not cover another agent's first call, or ${MAX_PENDING} agents work already.`,
+    ? `Not started: at most ${widthOf(d)} agents may work for one session at once. Wait for some of them first.`
+    : `Not started: the budget does not cover another agent's first call, or ${widthOf(d)} agents work already.`,
   isError: true,
 })
 

@@ -131,7 +131,9 @@ function refusals(codes: readonly ErrorCode[]): Json {
       status,
       {
         description: of.map((code) => `${code}: ${ERRORS[code].title}`).join('. '),
-        ...(status === 503 && { headers: { 'Retry-After': { $ref: '#/components/headers/Retry-After' } } }),
+        ...((status === 503 || status === 429) && {
+          headers: { 'Retry-After': { $ref: '#/components/headers/Retry-After' } },
+        }),
         content: {
           'application/problem+json': {
             schema: { allOf: [schemaOf(problem), { properties: { code: { enum: of }, status: { const: status } } }] },

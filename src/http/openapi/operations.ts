@@ -75,7 +75,7 @@ export const OPERATIONS: readonly Operation[] = [
     query: noQuery,
     body: createRunBody,
     answer: accepted,
-    refusals: ['unknown_team', 'bad_team', 'unknown_agent', 'not_supported'],
+    refusals: ['unknown_team', 'bad_team', 'unknown_agent', 'too_many_runs', 'not_supported'],
   },
   {
     method: 'GET',
@@ -148,7 +148,7 @@ export const OPERATIONS: readonly Operation[] = [
     query: noQuery,
     body: inputBody,
     answer: accepted,
-    refusals: ['unknown_run', 'run_active'],
+    refusals: ['unknown_run', 'run_active', 'too_many_runs'],
   },
   {
     method: 'POST',
@@ -288,7 +288,7 @@ export function codesOf(operation: Operation): ErrorCode[] {
   const add = (...more: ErrorCode[]) => {
     for (const code of more) codes.add(code)
   }
-  if (!open) add('unauthorized')
+  if (!open) add('unauthorized', 'keys_unavailable')
   if (query) add('bad_request')
   if (query && 'cursor' in query.shape) add('bad_cursor')
   if (body) add('bad_request', 'bad_json', 'too_large', 'unsupported_media_type')

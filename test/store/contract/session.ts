@@ -16,6 +16,13 @@ const DRIVING: HeaderCase[] = [
     refused: { 'somebody has claimed it since': { attempt: 2 }, 'it is queued': { status: 'queued' }, ...terminal },
   },
   {
+    name: 'W4 release by a driver that failed, which is no continuation',
+    from: { continuations: 2 },
+    write: (store, ref) => store.release(ref, 1, { continues: false, now: NOW }),
+    becomes: { status: 'queued', ...nobody, updatedAt: NOW },
+    refused: { 'somebody has claimed it since': { attempt: 2 }, 'it is queued': { status: 'queued' }, ...terminal },
+  },
+  {
     name: 'W4b heartbeat',
     from: {},
     write: (store, ref) => store.heartbeat(ref, 1, { lease: LATER, rows, now: NOW }),
@@ -27,7 +34,7 @@ const DRIVING: HeaderCase[] = [
     name: 'W12 suspend until all have settled',
     from: { pending: new Set([3, 4]) },
     write: (store, ref) => store.suspend(ref, 1, { on: 'all', wakeAt: null, rows, closed: false, now: NOW }),
-    becomes: { ...waiting, waitAll: true, rows, updatedAt: NOW },
+    becomes: { ...waiting, waits: 1, waitAll: true, rows, updatedAt: NOW },
     refused: {
       'nothing is pending any more': { pending: new Set() },
       'it was asked to stop': { stop: 'cancelled' },
@@ -47,7 +54,7 @@ const DRIVING: HeaderCase[] = [
         closed: false,
         now: NOW,
       }),
-    becomes: { ...waiting, waitingOn: new Set([3, 5]), wakeAt: LATER, rows, updatedAt: NOW },
+    becomes: { ...waiting, waits: 1, waitingOn: new Set([3, 5]), wakeAt: LATER, rows, updatedAt: NOW },
     refused: {
       'one has settled since it was read': { settled: 3 },
       'it was asked to stop': { stop: 'cancelled' },
@@ -60,7 +67,7 @@ const DRIVING: HeaderCase[] = [
     name: 'W12 suspend until a time, whatever is pending',
     from: { pending: new Set([3]), settled: 2 },
     write: (store, ref) => store.suspend(ref, 1, { on: 'time', wakeAt: LATER, rows, closed: false, now: NOW }),
-    becomes: { ...waiting, asks: new Set(['timer']), wakeAt: LATER, rows, updatedAt: NOW },
+    becomes: { ...waiting, waits: 1, asks: new Set(['timer']), wakeAt: LATER, rows, updatedAt: NOW },
     refused: {
       'it was asked to stop': { stop: 'cancelled' },
       'somebody has claimed it since': { attempt: 2 },
@@ -72,7 +79,7 @@ const DRIVING: HeaderCase[] = [
     name: 'W12 suspend with a closed log, stopped or not',
     from: { pending: new Set([3]), stop: 'cancelled' },
     write: (store, ref) => store.suspend(ref, 1, { on: 'all', wakeAt: null, rows, closed: true, now: NOW }),
-    becomes: { ...waiting, waitAll: true, rows, updatedAt: NOW },
+    becomes: { ...waiting, waits: 1, waitAll: true, rows, updatedAt: NOW },
     refused: { 'nothing is pending any more': { pending: new Set() }, 'somebody has claimed it since': { attempt: 2 } },
   },
   {
@@ -87,14 +94,22 @@ const DRIVING: HeaderCase[] = [
     },
     write: (store, ref) => store.stop(ref, { reason: 'cancelled', round: 1, now: NOW }),
     becomes: { stop: 'cancelled', waitingOn: new Set(), waitAll: false, asks: new Set(), updatedAt: NOW },
-    refused: { 'it was asked before': { stop: 'parent_ended' }, ...terminal },
+    refused: {
+      'it was asked before': { stop: 'parent_ended' },
+      'the run is in its next round': { round: 2 },
+      ...terminal,
+    },
   },
   {
     name: 'W13 stop a session that runs',
     from: {},
     write: (store, ref) => store.stop(ref, { reason: 'parent_ended', round: 1, now: NOW }),
     becomes: { stop: 'parent_ended', updatedAt: NOW },
-    refused: { 'it was asked before': { stop: 'parent_ended' }, ...terminal },
+    refused: {
+      'it was asked before': { stop: 'parent_ended' },
+      'the run is in its next round': { round: 2 },
+      ...terminal,
+    },
   },
   {
     name: 'W13b cancel a session that nobody ever claimed',
@@ -109,6 +124,7 @@ const DRIVING: HeaderCase[] = [
     },
     refused: {
       'it was claimed, and released': { attempt: 1 },
+      'the run is in its next round': { round: 2 },
       'it runs': { status: 'running' },
       'it waits': { status: 'waiting' },
       ...terminal,
@@ -191,11 +207,13 @@ const ENDS: HeaderCase[] = [
       rows,
       settled: 3,
       next: 3,
+      continuations: 7,
     },
     write: (store, ref) => store.reopenRoot(ref, 2, NOW),
     becomes: {
       status: 'queued',
       round: 3,
+      continuationsBefore: 7,
       stop: null,
       stopReason: null,
       error: null,

@@ -181,6 +181,25 @@ export function usageContract(open: () => Promise<TestTable>): void {
       expect(await says(day)).toBe(5)
     })
 
+    test('of more runs and more kinds of rows than an item holds is read back whole', async () => {
+      const day = newDay()
+      await at.store.openUsageDay(day, AT)
+      const taken = Array.from({ length: 12_000 }, (_, n) => anItem(day, { ...runRef(n * 7_919, day.tenant) }))
+      const rows = Array.from({ length: 5_000 }, (_, i) => ({
+        ...row(i + 1),
+        team: 'crew',
+        tags: { ticket: noise(100, `ticket ${i}`) },
+      }))
+      for (let hour = 0; hour < 24; hour++)
+        await at.store.putUsageHour(day, hour, hour === 7 ? { rows, taken } : { rows: [], taken: [] }, DRIVER)
+      expect(await at.store.isUsageTaken(taken.at(-1)!)).toBe(true)
+      expect(await at.store.isUsageTaken(anItem(day, { ...runRef(1, day.tenant) }))).toBe(false)
+      expect(await at.store.readUsageHours(day, 24)).toEqual(rows)
+      await at.store.putUsageDay(day, rows, DRIVER)
+      await at.store.moveUsageFolded(day, { folded: 24, dueAt: null })
+      expect(await at.store.readUsage(day)).toEqual(rows)
+    })
+
     test('with a fold missing is an error, and not a smaller sum', async () => {
       const day = newDay()
       await at.store.openUsageDay(day, AT)
