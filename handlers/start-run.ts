@@ -2,8 +2,10 @@ import type { Context } from 'aws-lambda'
 import { once } from '../src/compose.ts'
 import { composeStarter } from '../src/compose-starter.ts'
 import { readConfig } from '../src/config.ts'
-import { startRun } from '../src/engine/start-run.ts'
+import { startOnce } from '../src/engine/start-once.ts'
+import { runDueSchedules, tick } from '../src/engine/tick.ts'
 import { checkBody, createRunBody } from '../src/http/schemas.ts'
+import { readStartEvent } from '../src/invoke/tick-event.ts'
 
 const starter = once(() => {
   const config = readConfig(process.env)
@@ -11,13 +13,27 @@ const starter = once(() => {
 })
 
 /**
- * A schedule's event or a direct invocation: what `POST /v1/runs` takes, for the tenant of this deployment. Bad input is
- * thrown: whoever invoked sees it, and nothing has been written.
+ * A tick of a schedule, the timer's minute, or a direct invocation with what `POST /v1/runs` takes; for the tenant of this
+ * deployment, whatever the event says. An event that is delivered again starts nothing again. Bad input is thrown: whoever
+ * invoked sees it, and nothing has been started.
  */
-export const handler = async (event: unknown, { awsRequestId }: Context) => {
-  const { ctx, tenant } = starter()
-  const log = ctx.log.with({ requestId: awsRequestId })
-  const run = await startRun({ ...ctx, log }, { ...checkBody(createRunBody, event), tenant })
+export const handler = async (event: unknown, context: Context) => {
+  const { ctx: composed, tenant } = starter()
+  const log = composed.log.with({ requestId: context.awsRequestId })
+  const ctx = { ...composed, log }
+  const asked = readStartEvent(event, Date.now())
+  if (asked.kind === 'due') {
+    const report = await runDueSchedules(ctx, { deadlineAt: Date.now() + context.getRemainingTimeInMillis() })
+    if (report.started + report.failed > 0) log.info('schedules run', report)
+    return report
+  }
+  if (asked.kind === 'tick') {
+    const ticked = await tick(ctx, { tenant, id: asked.id }, asked.at)
+    log.info('schedule ticked', { schedule: asked.id, ...ticked })
+    return ticked
+  }
+  const name = { tenant, route: 'invocation', key: context.awsRequestId }
+  const run = await startOnce(ctx, name, { ...checkBody(createRunBody, asked.body), tenant })
   log.info('run started', { runId: run.runId, team: run.team })
   return { runId: run.runId, team: run.team, status: run.status }
 }

@@ -60,7 +60,8 @@ export default class OfflinePlugin {
         ...(process.env.SUBLEDGER_TEAMS && { SUBLEDGER_TEAMS: process.env.SUBLEDGER_TEAMS }),
       }
       f.handler = RUNTIME
-      f.events = events.filter((event) => !event.schedule)
+      // the schedules of the file tick by serverless-offline's own clock; the timers are ours
+      f.events = events.filter((event) => !event.schedule || event.schedule.method === 'scheduler')
       return {
         name: f.name,
         timeout: f.timeout ?? DEFAULTS.timeout,
@@ -75,8 +76,12 @@ export default class OfflinePlugin {
   /** The sweep, more often than a schedule could, and never beside itself. */
   sweepEvery(ms) {
     const { name } = this.serverless.service.getFunction('sweep')
+    const { name: timer } = this.serverless.service.getFunction('startRun')
     const tick = async () => {
       await this.lambda.invoke(name, '{}').catch((error) => this.log.warn('sweep failed', { error: error.message }))
+      await this.lambda
+        .invoke(timer, '{"due":true}')
+        .catch((error) => this.log.warn('schedules failed', { error: error.message }))
       this.timer = setTimeout(tick, ms)
     }
     this.timer = setTimeout(tick, ms)

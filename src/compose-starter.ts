@@ -1,4 +1,5 @@
 import { compose, type LambdaContext } from './compose.ts'
+import { createFileSchedules } from './compose-schedules.ts'
 import type { Config } from './config.ts'
 import { checkScript } from './model/parse-script.ts'
 import { createPrices } from './prices/prices.ts'
@@ -8,5 +9,6 @@ import { createFolderTeams } from './team/folder-teams.ts'
 export function composeStarter(config: Config): LambdaContext {
   const ctx = compose(config)
   const teams = createFolderTeams(config.teams, { checkScript, log: ctx.log })
-  return { ...ctx, teams, prices: createPrices() }
+  const schedules = createFileSchedules(config.teams, config.tenant)
+  return { ...ctx, teams, schedules, prices: createPrices() }
 }

@@ -32,7 +32,12 @@ export function compose(config: Config): LambdaContext {
     ids: systemIds,
     log: createJsonLogger(),
     ...(config.metrics && { metrics: createEmbeddedMetrics() }),
-    settings: { leaseMs: config.leaseMs, eventAgeMs: config.eventAgeMs, limits: config.limits },
+    settings: {
+      leaseMs: config.leaseMs,
+      eventAgeMs: config.eventAgeMs,
+      limits: config.limits,
+      ...(config.retentionMs !== undefined && { retentionMs: config.retentionMs }),
+    },
   }
 }
 

@@ -15,6 +15,8 @@ export interface Config {
   readonly workerFunction: string | undefined
   /** `SUBLEDGER_TENANT`: the tenant of directly invoked starts and of unauthenticated local mode, `local` */
   readonly tenant: string
+  /** `SUBLEDGER_RETENTION_DAYS`: how long a run is kept after its end; absent: for ever */
+  readonly retentionMs: number | undefined
   readonly dynamodbEndpoint: string | undefined
   readonly lambdaEndpoint: string | undefined
   /** `SUBLEDGER_SCRIPTED_BILL`: a file to which the scripted model appends what it would bill, for comparisons */
@@ -40,6 +42,7 @@ export function readConfig(env: Env): Config {
     teams: env.SUBLEDGER_TEAMS || 'teams',
     workerFunction: env.SUBLEDGER_WORKER || undefined,
     tenant: env.SUBLEDGER_TENANT || 'local',
+    retentionMs: retention(env),
     dynamodbEndpoint: env.SUBLEDGER_DYNAMODB_ENDPOINT || undefined,
     lambdaEndpoint: env.SUBLEDGER_LAMBDA_ENDPOINT || undefined,
     billFile: env.SUBLEDGER_SCRIPTED_BILL || undefined,
@@ -55,6 +58,16 @@ function onOrOff(env: Env, name: string, fallback: boolean): boolean {
   if (text === undefined || text === '') return fallback
   if (text !== 'on' && text !== 'off') throw new Error(`${name} is "${text}": it must be on or off`)
   return text === 'on'
+}
+
+/** Less than a day would be no time for late answers and reports. */
+function retention(env: Env): number | undefined {
+  const text = env.SUBLEDGER_RETENTION_DAYS
+  if (text === undefined || text === '') return undefined
+  const days = Number(text)
+  if (!Number.isFinite(days) || days < 1 || days > 36_500)
+    throw new Error(`SUBLEDGER_RETENTION_DAYS is "${text}": it must be a number of days from 1 to 36500, or not set`)
+  return days * 86_400_000
 }
 
 export function seconds(env: Env, name: string, fallback: number): number {

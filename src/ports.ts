@@ -16,6 +16,7 @@
  */
 import type { Amount } from './domain/money.ts'
 import type { Run, RunInput, RunRef, RunStatus, SessionRef, TaskInput } from './domain/run.ts'
+import type { Schedule } from './domain/schedule.ts'
 import type { Seen, SessionHeader, TerminalStatus } from './domain/session.ts'
 import type { TeamDefinition } from './domain/team.ts'
 import type {
@@ -29,8 +30,10 @@ import type {
   ToolResultSlot,
 } from './domain/turn.ts'
 import type { BookRow, Books } from './domain/usage.ts'
+import type { IdempotencyStore } from './ports/idempotency-store.ts'
 import type { MoneyStore } from './ports/money-store.ts'
 import type { PlaceStore } from './ports/place-store.ts'
+import type { ScheduleRef, ScheduleStore } from './ports/schedule-store.ts'
 import type { UsageStore } from './ports/usage-store.ts'
 
 export type * from './ports/model.ts'
@@ -73,6 +76,12 @@ export interface Teams {
   list(): Promise<readonly { name: string; description: string }[]>
   /** @throws SubledgerError unknown_team, or bad_team with the places that are wrong */
   get(name: string): Promise<TeamDefinition>
+}
+
+/** Schedules whose definitions stand in a file. */
+export interface Schedules {
+  list(tenant: string): Promise<readonly Schedule[]>
+  get(ref: ScheduleRef): Promise<Schedule | undefined>
 }
 
 /** A conditional update's outcome, with the item as it is after the write. */
@@ -121,7 +130,7 @@ export interface Claim {
  * The books. One method per write of docs/protocol.md (its number is given), each one conditional write on one item.
  * Reads that decide anything are consistent.
  */
-export interface Store extends UsageStore, PlaceStore, MoneyStore {
+export interface Store extends UsageStore, IdempotencyStore, ScheduleStore, PlaceStore, MoneyStore {
   // ---- the run
   /** before W1; the same text under the same hash */
   putDefinition(ref: RunRef, hash: string, definition: TeamDefinition): Promise<void>
@@ -135,7 +144,8 @@ export interface Store extends UsageStore, PlaceStore, MoneyStore {
   getTasks(ref: RunRef, round: number, inputRef: string, first: number): Promise<readonly TaskInput[]>
   /** W1 */
   createRun(run: Run): Promise<Put>
-  getRun(ref: RunRef, options?: { consistent?: boolean }): Promise<Run | undefined>
+  /** undefined also for a run that is gone, though its items are there; with `gone` that one too */
+  getRun(ref: RunRef, options?: { consistent?: boolean; gone?: boolean }): Promise<Run | undefined>
   /** RUN and all headers, as one query; eventually consistent, for reading only */
   getRunWithSessions(ref: RunRef): Promise<{ run: Run | undefined; headers: readonly SessionHeader[] }>
   /** newest first */
@@ -163,17 +173,29 @@ export interface Store extends UsageStore, PlaceStore, MoneyStore {
       reportedAt: number
       /** null: nothing is unknown, the sweep need not look again */
       dueAt: number | null
+      /** epoch seconds from which on the run is gone; left out: it is kept */
+      expiresAt?: number
       now: number
     },
   ): Promise<Written<Run>>
   /** W23 */
   correctRun(ref: RunRef, seenV: number, to: { v: number; books: Books; now: number }): Promise<Written<Run>>
-  /** W24 */
-  undueRun(ref: RunRef, seen: { v: number; dueAt: number }): Promise<Written<Run>>
+  /** W24. `next`: when it is looked at again; left out: never */
+  undueRun(ref: RunRef, seen: { v: number; dueAt: number }, next?: number): Promise<Written<Run>>
   /** W25 */
   pushDue(ref: RunRef, seenDueAt: number, dueAt: number): Promise<Written<Run>>
   /** opens round `seenRound + 1` of an ended run */
-  openRound(ref: RunRef, to: { seenRound: number; inputRef: string; dueAt: number; now: number }): Promise<Written<Run>>
+  openRound(
+    ref: RunRef,
+    to: { seenRound: number; seenExpiresAt?: number | null; inputRef: string; dueAt: number; now: number },
+  ): Promise<Written<Run>>
+  /** an ended run is gone at once; what it has written is removed when it is due */
+  deleteRun(ref: RunRef, to: { dueAt: number; now: number }): Promise<Written<Run>>
+  /**
+   * Removes up to `limit` items of a run that is gone, the run's own last.
+   * @returns how many it has removed, and whether that was all
+   */
+  purgeRun(run: Run, limit: number): Promise<{ removed: number; done: boolean }>
 
   // ---- session headers
   /** W2 */

@@ -23,6 +23,7 @@ export const ERRORS = {
   unknown_run: { status: 404, title: 'There is no such run', retryable: false },
   unknown_session: { status: 404, title: 'There is no such session', retryable: false },
   unknown_team: { status: 404, title: 'There is no such team', retryable: false },
+  unknown_schedule: { status: 404, title: 'There is no such schedule', retryable: false },
   unknown_agent: { status: 400, title: 'The team has no such agent', retryable: false },
   method_not_allowed: { status: 405, title: 'The method is not allowed here', retryable: false },
   run_active: { status: 409, title: 'The run has not ended', retryable: true },

@@ -8,6 +8,8 @@ const ALPHABET = '0123456789abcdefghjkmnpqrstvwxyz' // Crockford base 32, lower 
 
 export const RUN_ID = /^[0-9A-HJKMNP-TV-Z]{26}$/
 export const SESSION_ID = /^[0-9a-hjkmnp-tv-z]{20}$/
+/** Of the API's own: 16 characters. Of a file: the name there. */
+export const SCHEDULE_ID = /^[A-Za-z0-9][A-Za-z0-9_-]{0,63}$/
 /** Lower case, digits and `_.-`, up to 64 characters; the tenant is part of the partition key. */
 export const TENANT = /^[A-Za-z0-9][A-Za-z0-9_.-]{0,63}$/
 

@@ -41,5 +41,9 @@ export const PREVIEW_BYTES = 120
 export const ERROR_BYTES = 300
 /** Shards of the index of due runs, so that it has no hot key. */
 export const DUE_SHARDS = 8
+/** Schedules of one tenant that were made over the API. */
+export const MAX_SCHEDULES = 100
+/** A schedule with what it starts: one item of the table. */
+export const MAX_SCHEDULE_BYTES = 300_000
 export const MAX_TAGS = 10
 export const MAX_TAG_BYTES = 128

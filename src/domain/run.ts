@@ -51,7 +51,7 @@ export interface Run extends RunRef {
   readonly updatedAt: number
   readonly cancelRequestedAt: number | null
   readonly finishedAt: number | null
-  /** epoch seconds at which the table may forget it */
+  /** epoch seconds from which on the run is gone: no read finds it, and the sweep removes what it has written */
   readonly expiresAt: number | null
 }
 
@@ -60,6 +60,10 @@ export interface TaskInput {
   readonly task: string
   readonly expectedOutput?: string
 }
+
+/** Whether the run was deleted, or its time is over. */
+export const isGone = (run: Pick<Run, 'expiresAt'>, now: number): boolean =>
+  run.expiresAt !== null && run.expiresAt * 1000 <= now
 
 /** The `inputRef` of round 1, whose input is put once, before the run. Later rounds name theirs by a nonce. */
 export const FIRST_INPUT_REF = '0'.repeat(16)

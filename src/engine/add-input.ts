@@ -6,12 +6,20 @@ import { isTerminal } from '../domain/session.ts'
 import type { EngineContext } from './context.ts'
 import { takePlace } from './take-place.ts'
 
+/** What makes an input of its own out of a request that may be sent again. */
+export interface OnceInput {
+  /** the round that the run was in when it was sent first */
+  readonly seenRound: number
+  readonly inputRef: string
+}
+
 /**
  * Opens a new round of an ended run with a follow-up input. The input is put first under a name of its own, so that two
  * callers at once do not mix: the one whose name the run takes has opened the round, the other is refused.
+ * @param once of a request that may have been sent before: it opens one round at most, and finishes what it finds
  * @throws SubledgerError unknown_run, run_active, bad_request, too_many_runs
  */
-export async function addInput(ctx: EngineContext, ref: RunRef, input: string): Promise<Run> {
+export async function addInput(ctx: EngineContext, ref: RunRef, input: string, once?: OnceInput): Promise<Run> {
   if (input.trim() === '') throw new SubledgerError('bad_request', '/input: must not be empty')
   const run = await ctx.store.getRun(ref, { consistent: true })
   if (!run) throw new SubledgerError('unknown_run', `There is no run ${ref.runId}.`)
@@ -21,14 +29,21 @@ export async function addInput(ctx: EngineContext, ref: RunRef, input: string): 
       'This run was started from a list of tasks: it has no conversation that could go on.',
     )
   }
+  if (once && run.round > once.seenRound) {
+    // the round after may be another's; of those behind it nobody can tell any more, so nothing is opened again
+    if (run.round === once.seenRound + 1 && run.inputRef !== once.inputRef) throw active(ref)
+    if (run.inputRef === once.inputRef && !isTerminal(run)) await reopenRoot(ctx, run)
+    return run
+  }
   if (!isTerminal(run)) throw active(ref)
   const { tenantConcurrency } = ctx.settings.limits ?? DEFAULT_LIMITS
   await takePlace(ctx, ref, run.maxConcurrency, tenantConcurrency)
   const now = ctx.clock.now()
-  const inputRef = ctx.ids.nonce()
+  const inputRef = once?.inputRef ?? ctx.ids.nonce()
   await ctx.store.putInput(ref, run.round + 1, inputRef, { input })
   const opened = await ctx.store.openRound(ref, {
     seenRound: run.round,
+    seenExpiresAt: run.expiresAt,
     inputRef,
     dueAt: now + ctx.settings.eventAgeMs,
     now,

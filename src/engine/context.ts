@@ -1,5 +1,5 @@
 import type { Limits } from '../domain/configured-limits.ts'
-import type { Clock, Ids, Invoker, Logger, Metrics, Model, Prices, Store, Teams } from '../ports.ts'
+import type { Clock, Ids, Invoker, Logger, Metrics, Model, Prices, Schedules, Store, Teams } from '../ports.ts'
 
 /** Everything the engine needs of the outside world; `compose.ts` chooses the adapters. */
 export interface EngineContext {
@@ -7,6 +7,8 @@ export interface EngineContext {
   readonly teams: Teams
   readonly prices: Prices
   readonly model: Model
+  /** left out: there is no file of schedules */
+  readonly schedules?: Schedules
   readonly invoker: Invoker
   readonly clock: Clock
   readonly ids: Ids
@@ -21,6 +23,8 @@ export interface EngineSettings {
   readonly leaseMs: number
   /** how long a queued session may wait for its event before the sweep sends another one */
   readonly eventAgeMs: number
+  /** how long a run is kept after its end; left out: for ever */
+  readonly retentionMs?: number
   /** bounds of this deployment; those of limits.ts where it is left out */
   readonly limits?: Limits
 }

@@ -39,7 +39,7 @@ export interface SettledReceipt {
 }
 
 type Call = ResponseSlot & { readonly sessionId: string }
-type Ctx = Pick<EngineContext, 'store' | 'teams' | 'invoker' | 'clock' | 'ids' | 'log'>
+type Ctx = Pick<EngineContext, 'store' | 'teams' | 'invoker' | 'clock' | 'ids' | 'log' | 'settings'>
 
 /** Providers date by whole seconds, and no two clocks agree. */
 const CLOCK_MS = 2_000

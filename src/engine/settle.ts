@@ -17,10 +17,10 @@ import type { EngineContext } from './context.ts'
 import { reportUsage } from './usage-item.ts'
 import { wakeNeedy } from './wake-needy.ts'
 
-type Ctx = Pick<EngineContext, 'store' | 'teams' | 'invoker' | 'clock' | 'ids' | 'log' | 'metrics'>
+type Ctx = Pick<EngineContext, 'store' | 'teams' | 'invoker' | 'clock' | 'ids' | 'log' | 'metrics' | 'settings'>
 
 /** After this time no invocation that may still hold a late answer can be alive: Lambda's longest life and a margin. */
-const LATE_ANSWERS_MS = 20 * 60_000
+export const LATE_ANSWERS_MS = 20 * 60_000
 
 /** How long a run waits for its limit to be raised, before it fails. */
 export const BUDGET_WAIT_MS = 7 * 24 * 3_600_000
@@ -130,6 +130,9 @@ async function finishRun(ctx: Ctx, root: SessionHeader): Promise<void> {
   const books = subtreeBooks(root)
   // out of money is no end: the run waits for some days, in case its limit is raised
   const waits = root.status === 'failed' && root.stopReason === 'budget' && !run.stop
+  const { retentionMs } = ctx.settings
+  // one that waits is kept, whatever its age
+  const expiresAt = retentionMs === undefined || waits ? undefined : Math.ceil((now + retentionMs) / 1000)
   // unknown calls may still get their late answer: the sweep looks once more when that is no longer possible
   const late = unknown(books).calls > 0 ? now + LATE_ANSWERS_MS : null
   const finished = await ctx.store.finishRun(root, {
@@ -141,7 +144,8 @@ async function finishRun(ctx: Ctx, root: SessionHeader): Promise<void> {
     sessions: subtreeSessions(root),
     v: root.v,
     reportedAt: root.finishedAt!,
-    dueAt: late ?? (waits ? now + BUDGET_WAIT_MS : null),
+    dueAt: late ?? (waits ? now + BUDGET_WAIT_MS : expiresAt === undefined ? null : expiresAt * 1000),
+    ...(expiresAt !== undefined && { expiresAt }),
     now,
   })
   // it was cancelled meanwhile: then it ends
@@ -220,7 +224,8 @@ async function push(ctx: Ctx, from: SessionRef): Promise<void> {
 
 /** True: the run says what its root says, or is not for us to correct. */
 async function correctRun(ctx: Ctx, root: SessionHeader): Promise<boolean> {
-  const run = await ctx.store.getRun(root, { consistent: true })
+  // also one that was deleted: what is spent is spent
+  const run = await ctx.store.getRun(root, { consistent: true, gone: true })
   if (!run || run.status === 'running' || run.v >= root.v) return true
   if (run.round !== root.round) return false // a round has ended since the root was read
   await reportUsage(ctx, run, root)

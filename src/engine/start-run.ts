@@ -2,11 +2,12 @@ import { DEFAULT_LIMITS, type Limits } from '../domain/configured-limits.ts'
 import { type InputIssue, SubledgerError } from '../domain/errors.ts'
 import { definitionHash, rootSessionId, TENANT } from '../domain/ids.ts'
 import { DEFAULT_MAX_CONCURRENCY, MAX_TAG_BYTES, MAX_TAGS } from '../domain/limits.ts'
-import { UNLIMITED } from '../domain/money.ts'
-import { FIRST_INPUT_REF, type Run, type RunInput } from '../domain/run.ts'
+import { type Amount, UNLIMITED } from '../domain/money.ts'
+import { FIRST_INPUT_REF, type Run, type RunInput, type RunRef } from '../domain/run.ts'
 import { findAgent, type TeamDefinition } from '../domain/team.ts'
 import { byteLength } from '../domain/text.ts'
 import type { EngineContext } from './context.ts'
+import { definitionOf } from './definition.ts'
 import { freezeLimits } from './freeze-limits.ts'
 import { freezePrices, unpricedModels, withoutGaps } from './freeze-prices.ts'
 import { type Budget, checkPriced, limitOf } from './limit.ts'
@@ -39,12 +40,11 @@ export interface StartRun {
 export async function startRun(ctx: EngineContext, request: StartRun): Promise<Run> {
   const limits = ctx.settings.limits ?? DEFAULT_LIMITS
   const input = checkRequest(request, limits)
-  const limit = limitOf(request.budget)
-  const said = await ctx.teams.get(request.team)
-  checkAgents(said, request, input)
-  const priced = await freezePrices(ctx.prices, said)
-  if (limit.usd < UNLIMITED) checkPriced(priced, firstAgents(priced, request, input))
-  const team = freezeLimits(limit.usd < UNLIMITED ? withoutGaps(priced) : priced, limits)
+  if (request.runId !== undefined) {
+    const begun = await goOnWith(ctx, { tenant: request.tenant, runId: request.runId })
+    if (begun) return begun
+  }
+  const { team, limit } = await freeze(ctx, request, input, limits)
 
   const now = ctx.clock.now()
   const ref = { tenant: request.tenant, runId: request.runId ?? ctx.ids.runId(now) }
@@ -83,16 +83,59 @@ export async function startRun(ctx: EngineContext, request: StartRun): Promise<R
   await takePlace(ctx, ref, run.maxConcurrency, limits.tenantConcurrency)
   await ctx.store.putDefinition(ref, hash, team)
   await ctx.store.putInput(ref, 1, FIRST_INPUT_REF, input)
-  const put = await ctx.store.createRun(run)
+  if ((await ctx.store.createRun(run)) === 'already') return (await goOnWith(ctx, ref)) ?? gone(ref)
+  await putRoot(ctx, run, team)
+  return run
+}
+
+/** What may be left to do of a run that is there: whoever began it may have died behind any of its writes. */
+async function goOnWith(ctx: EngineContext, ref: RunRef): Promise<Run | undefined> {
+  const run = await ctx.store.getRun(ref, { consistent: true })
+  // from what is stored: the team's file may say something else by now
+  if (run?.status === 'running' && run.round === 1) await putRoot(ctx, run, await definitionOf(ctx, run))
+  return run
+}
+
+async function putRoot(ctx: EngineContext, run: Run, team: TeamDefinition): Promise<void> {
+  const ref = { tenant: run.tenant, runId: run.runId }
   try {
-    await ctx.store.putHeader(rootHeader(run, team, now))
+    await ctx.store.putHeader(rootHeader(run, team, ctx.clock.now()))
     await ctx.invoker.invoke({ ...ref, sessionId: rootSessionId(ref.runId) })
   } catch (fault) {
     // the run is a fact by now: a caller who was told of a failure would start it twice. The sweep goes on with it
     ctx.log.warn('a run waits for the sweep: its root could not be invoked', { ...ref, fault: String(fault) })
   }
-  if (put === 'written') return run
-  return (await ctx.store.getRun(ref, { consistent: true })) ?? run
+}
+
+function gone({ runId }: RunRef): never {
+  throw new SubledgerError('unknown_run', `The run ${runId} that this request had started is not there any more.`)
+}
+
+/**
+ * Whether a run could be started so, now.
+ * @throws SubledgerError unknown_team, unknown_agent, bad_team, bad_request, unpriced_model
+ */
+export async function checkStart(
+  ctx: Pick<EngineContext, 'teams' | 'settings' | 'prices'>,
+  request: StartRun,
+): Promise<void> {
+  const limits = ctx.settings.limits ?? DEFAULT_LIMITS
+  await freeze(ctx, request, checkRequest(request, limits), limits)
+}
+
+/** The team as this run has it: with its prices, without the models that its limit rules out. */
+async function freeze(
+  ctx: Pick<EngineContext, 'teams' | 'prices'>,
+  request: StartRun,
+  input: RunInput,
+  limits: Limits,
+): Promise<{ team: TeamDefinition; limit: Amount }> {
+  const limit = limitOf(request.budget)
+  const said = await ctx.teams.get(request.team)
+  checkAgents(said, request, input)
+  const priced = await freezePrices(ctx.prices, said)
+  if (limit.usd < UNLIMITED) checkPriced(priced, firstAgents(priced, request, input))
+  return { team: freezeLimits(limit.usd < UNLIMITED ? withoutGaps(priced) : priced, limits), limit }
 }
 
 const firstAgents = (team: TeamDefinition, request: StartRun, input: RunInput): string[] =>

@@ -1,12 +1,14 @@
 import { rootSessionId } from '../domain/ids.ts'
 import { DUE_SHARDS } from '../domain/limits.ts'
-import type { Run, RunRef, SessionRef } from '../domain/run.ts'
+import { isGone, type Run, type RunRef, type SessionRef } from '../domain/run.ts'
 import { isClaimable, isTerminal, mayRun, type SessionHeader } from '../domain/session.ts'
+import { unknown } from '../domain/usage.ts'
 import { reopenRoot } from './add-input.ts'
 import { stopAll } from './cancel-run.ts'
 import { takeLimit } from './change-budget.ts'
 import type { EngineContext, Invocation } from './context.ts'
 import { definitionOf } from './definition.ts'
+import { purgeRun } from './delete-run.ts'
 import { foldUsage } from './fold-usage.ts'
 import { rootHeader } from './new-header.ts'
 import { BUDGET_WAIT_MS, repair, settleUp } from './settle.ts'
@@ -23,6 +25,8 @@ export interface SweepReport {
   readonly settled: number
   /** hours of usage folded */
   readonly folded: number
+  /** items of runs that are gone removed */
+  readonly purged: number
   /** runs and days whose look failed; the next sweep tries again */
   readonly failed: number
 }
@@ -33,7 +37,7 @@ const LAST_RUN_MS = 10_000
 /** A run whose sessions all wait for something outside is looked at this often. */
 const QUIET_MS = 24 * 3_600_000
 
-const NOTHING: SweepReport = { runs: 0, invoked: 0, settled: 0, folded: 0, failed: 0 }
+const NOTHING: SweepReport = { runs: 0, invoked: 0, settled: 0, folded: 0, purged: 0, failed: 0 }
 
 /** Looks at every run whose due time has come, and folds what is over. May run at any time and beside itself. */
 export async function sweep(ctx: EngineContext, invocation: Invocation): Promise<SweepReport> {
@@ -47,7 +51,7 @@ export async function sweep(ctx: EngineContext, invocation: Invocation): Promise
       })
       for (const ref of page.items) {
         if (invocation.deadlineAt - ctx.clock.now() < LAST_RUN_MS) return report
-        report = sum(report, await lookSafely(ctx, ref))
+        report = sum(report, await lookSafely(ctx, ref, invocation))
       }
       after = page.next
     } while (after !== undefined)
@@ -57,9 +61,9 @@ export async function sweep(ctx: EngineContext, invocation: Invocation): Promise
 }
 
 /** One run that cannot be looked at must not keep the others waiting. */
-async function lookSafely(ctx: EngineContext, ref: RunRef): Promise<SweepReport> {
+async function lookSafely(ctx: EngineContext, ref: RunRef, invocation: Invocation): Promise<SweepReport> {
   try {
-    return await sweepRun(ctx, ref)
+    return await sweepRun(ctx, ref, invocation)
   } catch (fault) {
     ctx.log.error('could not sweep a run', { ...ref, fault: String(fault) })
     return { ...NOTHING, runs: 1, failed: 1 }
@@ -71,13 +75,18 @@ const sum = (a: SweepReport, b: SweepReport): SweepReport => ({
   invoked: a.invoked + b.invoked,
   settled: a.settled + b.settled,
   folded: a.folded + b.folded,
+  purged: a.purged + b.purged,
   failed: a.failed + b.failed,
 })
 
-/** Looks at one run now, due or not: what a dead letter asks for. */
-export async function sweepRun(ctx: EngineContext, ref: RunRef): Promise<SweepReport> {
-  const run = await ctx.store.getRun(ref, { consistent: true })
+/**
+ * Looks at one run now, due or not: what a dead letter asks for.
+ * @param invocation how long there is time to remove what a run that is gone has written; left out: it is left alone
+ */
+export async function sweepRun(ctx: EngineContext, ref: RunRef, invocation?: Invocation): Promise<SweepReport> {
+  const run = await ctx.store.getRun(ref, { consistent: true, gone: true })
   if (!run) return NOTHING
+  if (isGone(run, ctx.clock.now())) return sweepGone(ctx, run, invocation)
   // before the headers are read: what it ends needs no event any more
   if (run.stop && run.status === 'running') await stopAll(ctx, run)
   const headers = await allHeaders(ctx, ref)
@@ -100,6 +109,17 @@ export async function sweepRun(ctx: EngineContext, ref: RunRef): Promise<SweepRe
   }
   await moveDue(ctx, run, headers)
   return { ...NOTHING, runs: 1, invoked, settled }
+}
+
+/** Late answers are booked first, so that the reports are whole; then everything goes. */
+async function sweepGone(ctx: EngineContext, run: Run, invocation: Invocation | undefined): Promise<SweepReport> {
+  if (!invocation || (run.dueAt !== null && run.dueAt > ctx.clock.now())) return NOTHING
+  let settled = 0
+  if (unknown(run.books).calls > 0) {
+    const headers = await allHeaders(ctx, run)
+    for (const h of headers.values()) if ((await lookAtSession(ctx, run, h, headers)) === 'settled') settled++
+  }
+  return { ...NOTHING, runs: 1, settled, purged: await purgeRun(ctx, run, invocation) }
 }
 
 async function allHeaders(ctx: EngineContext, ref: RunRef): Promise<Map<string, SessionHeader>> {
@@ -178,7 +198,13 @@ async function moveDue(ctx: EngineContext, seen: Run, headers: Headers): Promise
     return
   }
   const run = await ctx.store.getRun(seen, { consistent: true })
-  if (run && run.dueAt !== null && run.dueAt <= now) await ctx.store.undueRun(run, { v: run.v, dueAt: run.dueAt })
+  if (!run || run.dueAt === null || run.dueAt > now) return
+  // where a run is not kept for ever, the next look is the one that removes it
+  await ctx.store.undueRun(
+    run,
+    { v: run.v, dueAt: run.dueAt },
+    run.expiresAt === null ? undefined : run.expiresAt * 1000,
+  )
 }
 
 function nextDue(ctx: EngineContext, headers: Headers, now: number): number {

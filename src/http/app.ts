@@ -1,4 +1,4 @@
-import { Hono } from 'hono'
+import { type Context, Hono } from 'hono'
 import { SubledgerError } from '../domain/errors.ts'
 import { TENANT } from '../domain/ids.ts'
 import type { ApiContext, Handler, Route } from './api.ts'
@@ -8,6 +8,7 @@ import { bookRoutes } from './calls.ts'
 import { notThereRoutes } from './not-there.ts'
 import { problemResponse } from './problem.ts'
 import { runRoutes } from './runs.ts'
+import { scheduleRoutes } from './schedules.ts'
 import { sessionRoutes } from './sessions.ts'
 import { teamRoutes } from './teams.ts'
 import { usageReportRoutes } from './usage-report.ts'
@@ -31,6 +32,7 @@ export interface AppOptions {
 /** Paths that hold no data and need no tenant. */
 const PUBLIC: readonly Route[] = [
   { path: '/v1/health', methods: { GET: (c) => c.json({ status: 'ok' }) } },
+  { path: '/v1/openapi.json', methods: { GET: openApi } },
   {
     path: '/',
     methods: {
@@ -38,6 +40,14 @@ const PUBLIC: readonly Route[] = [
     },
   },
 ]
+
+/** Made when somebody asks for it, once: no request else needs it. */
+async function openApi(c: Context): Promise<Response> {
+  documentText ??= import('./openapi/document.ts').then(({ openApiDocument }) => JSON.stringify(openApiDocument()))
+  c.header('Content-Type', 'application/json')
+  return c.body(await documentText)
+}
+let documentText: Promise<string> | undefined
 
 /** The HTTP API: a function from Request to Response. */
 export function createApp(ctx: ApiContext, options: AppOptions): Hono {
@@ -72,6 +82,7 @@ export function createApp(ctx: ApiContext, options: AppOptions): Hono {
     ...bookRoutes(ctx),
     ...auditRoutes(ctx),
     ...usageReportRoutes(ctx),
+    ...scheduleRoutes(ctx),
     ...teamRoutes(ctx),
     ...notThereRoutes,
   ]

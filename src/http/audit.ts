@@ -1,11 +1,14 @@
 import type { Context } from 'hono'
 import * as z from 'zod/mini'
 import { formatUsd } from '../domain/money.ts'
+import type { RunRef } from '../domain/run.ts'
 import { auditRun } from '../engine/audit.ts'
-import { type ReceiptResult, settleReceipts } from '../engine/receipts.ts'
+import { settleReceipts } from '../engine/receipts.ts'
 import { type ApiContext, type Route, runRef } from './api.ts'
 import { readJson } from './body.ts'
+import { once } from './idempotency.ts'
 import { checkBody, checkQuery, noQuery } from './schemas.ts'
+import type { Answer, audit as auditAnswer, receipts as receiptsAnswer } from './shapes.ts'
 
 /** Receipts of one request. */
 const MOST_RECEIPTS = 1_000
@@ -17,27 +20,29 @@ export const auditRoutes = (ctx: ApiContext): Route[] => [
 
 async function audit(ctx: ApiContext, c: Context, tenant: string): Promise<Response> {
   checkQuery(noQuery, new URL(c.req.url).searchParams)
-  return c.json(await auditRun(ctx, runRef(c, tenant)))
+  const report: Answer<typeof auditAnswer> = await auditRun(ctx, runRef(c, tenant))
+  return c.json(report)
 }
 
 /** What came of the receipts of one request. */
-export interface ReceiptsView {
-  /** calls that are no longer unknown by it */
-  readonly settled: number
-  /** one for each receipt, in their order */
-  readonly receipts: readonly {
-    readonly result: ReceiptResult
-    readonly sessionId: string | null
-    readonly turn: number | null
-    readonly costUsd: string | null
-    readonly detail: string
-  }[]
-}
+export type ReceiptsView = Answer<typeof receiptsAnswer>
 
 async function receipts(ctx: ApiContext, c: Context, tenant: string): Promise<Response> {
   checkQuery(noQuery, new URL(c.req.url).searchParams)
   const ref = runRef(c, tenant)
   const body = checkBody(receiptsBody, await readJson(c.req.raw))
+  // settled by comparison with what is booked, so a repeated request needs no name of its own
+  return once(
+    ctx,
+    c,
+    tenant,
+    body,
+    () => 'receipts',
+    async () => c.json(await settled(ctx, ref, body)),
+  )
+}
+
+async function settled(ctx: ApiContext, ref: RunRef, body: z.infer<typeof receiptsBody>): Promise<ReceiptsView> {
   const results = await settleReceipts(
     ctx,
     ref,
@@ -57,11 +62,10 @@ async function receipts(ctx: ApiContext, c: Context, tenant: string): Promise<Re
       },
     })),
   )
-  const view: ReceiptsView = {
+  return {
     settled: results.filter((r) => r.result === 'settled').length,
     receipts: results.map(({ cost, ...r }) => ({ ...r, costUsd: cost === null ? null : formatUsd(cost) })),
   }
-  return c.json(view)
 }
 
 const countText = 'must be a whole number from 0 to 1,000,000,000'
@@ -109,7 +113,7 @@ const receipt = z
     }),
   )
 
-const receiptsBody = z.strictObject(
+export const receiptsBody = z.strictObject(
   {
     receipts: z
       .array(receipt, { error: 'must be a list of receipts' })

@@ -5,8 +5,11 @@ import type { Page } from '../ports.ts'
 /** Reads of one request at most: a filter that fits nothing must not read a whole table; the client goes on by cursor. */
 const MAX_READS = 20
 
-/** How many bytes an item takes in an answer, or near enough: of what is stored, its views repeat most and add little. */
-export const bytesOf = (item: unknown): number => byteLength(JSON.stringify(item, plain) ?? '')
+/**
+ * How many bytes an item takes in an answer, or near enough: of what is stored, its views repeat most and add little.
+ * Lambda sends an answer as a string in JSON, so what is escaped in it is escaped once more.
+ */
+export const bytesOf = (item: unknown): number => byteLength(JSON.stringify(JSON.stringify(item, plain) ?? ''))
 
 const plain = (_name: string, value: unknown): unknown =>
   typeof value === 'bigint' ? String(value) : value instanceof Set ? [...value] : value

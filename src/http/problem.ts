@@ -1,24 +1,21 @@
 import type { Context } from 'hono'
 import { ERRORS, SubledgerError } from '../domain/errors.ts'
 import type { Logger } from '../ports.ts'
+import type { Answer, problem } from './shapes.ts'
 
 /** The one way out for everything that is refused or goes wrong: `application/problem+json` (RFC 9457). */
-export interface Problem {
-  /** `urn:subledger:error:<code>` */
-  readonly type: string
-  readonly title: string
-  readonly status: number
-  readonly code: string
-  /** what is wrong, where, and what to do */
-  readonly detail: string
-  readonly errors?: readonly { readonly path: string; readonly message: string }[]
-}
+export type Problem = Answer<typeof problem>
 
 /** A fault says nothing of itself to the client; it stands in the log. */
 const FAULT = new SubledgerError('internal', 'Something went wrong here. It has been logged; trying again may help.')
 
+/** The table said so again and again, until the SDK gave up. */
+const BUSY = new SubledgerError('throttled', 'The table is busy: send the request again in a moment.')
+const BUSY_NAMES = ['ProvisionedThroughputExceededException', 'ThrottlingException', 'RequestLimitExceeded']
+const isBusy = (thrown: unknown): boolean => thrown instanceof Error && BUSY_NAMES.includes(thrown.name)
+
 export function problemResponse(c: Context, thrown: unknown, log: Logger): Response {
-  const known = SubledgerError.is(thrown) ? thrown : undefined
+  const known = SubledgerError.is(thrown) ? thrown : isBusy(thrown) ? BUSY : undefined
   if (!known || known.code === 'internal') {
     log.error('request failed', { method: c.req.method, path: c.req.path, error: errorText(thrown) })
   }

@@ -6,12 +6,15 @@ import type { SessionHeader } from '../domain/session.ts'
 import { addInput } from '../engine/add-input.ts'
 import { cancelRun } from '../engine/cancel-run.ts'
 import { changeBudget } from '../engine/change-budget.ts'
-import { freezePrices, unpricedModels } from '../engine/freeze-prices.ts'
-import { startRun } from '../engine/start-run.ts'
+import { definitionOf } from '../engine/definition.ts'
+import { deleteRun } from '../engine/delete-run.ts'
+import { unpricedModels } from '../engine/freeze-prices.ts'
+import { type StartRun, startRun } from '../engine/start-run.ts'
 import { type ApiContext, findRun, type Route, runRef } from './api.ts'
 import { readJson, readNothing } from './body.ts'
 import { sumCalls } from './calls.ts'
 import { cursorScope, decodeCursor, encodeCursor } from './cursor.ts'
+import { once } from './idempotency.ts'
 import { collect } from './paging.ts'
 import {
   budgetBody,
@@ -33,7 +36,10 @@ export const runRoutes = (ctx: ApiContext): Route[] => [
       GET: (c, tenant) => listRuns(ctx, c, tenant),
     },
   },
-  { path: '/v1/runs/:runId', methods: { GET: (c, tenant) => getRun(ctx, c, tenant) } },
+  {
+    path: '/v1/runs/:runId',
+    methods: { GET: (c, tenant) => getRun(ctx, c, tenant), DELETE: (c, tenant) => remove(ctx, c, tenant) },
+  },
   { path: '/v1/runs/:runId/input', methods: { POST: (c, tenant) => input(ctx, c, tenant) } },
   { path: '/v1/runs/:runId/budget', methods: { PUT: (c, tenant) => budget(ctx, c, tenant) } },
   { path: '/v1/runs/:runId/cancel', methods: { POST: (c, tenant) => cancel(ctx, c, tenant) } },
@@ -41,11 +47,22 @@ export const runRoutes = (ctx: ApiContext): Route[] => [
 
 async function createRun(ctx: ApiContext, c: Context, tenant: string): Promise<Response> {
   checkQuery(noQuery, new URL(c.req.url).searchParams)
-  refuseIdempotencyKey(c)
   const value = await readJson(c.req.raw, ctx.settings.limits?.bodyBytes)
   refuseFields(value, { webhook: 'A webhook' })
   const body = checkBody(createRunBody, value)
-  const run = await startRun(ctx, { ...body, tenant })
+  return once(
+    ctx,
+    c,
+    tenant,
+    body,
+    () => ctx.ids.runId(ctx.clock.now()),
+    (runId) => start(ctx, c, { ...body, tenant, runId }),
+  )
+}
+
+async function start(ctx: ApiContext, c: Context, request: StartRun): Promise<Response> {
+  const { tenant } = request
+  const run = await startRun(ctx, request)
   // read consistently: a moment later the root is in the books, but an ordinary read may not see it yet
   const root = await ctx.store.getHeader(
     { tenant, runId: run.runId, sessionId: rootSessionId(run.runId) },
@@ -53,15 +70,16 @@ async function createRun(ctx: ApiContext, c: Context, tenant: string): Promise<R
   )
   return accepted(c, {
     ...(await view(ctx, run, root ? [root] : [], { texts: false })),
-    input: body.input ?? null,
-    warnings: await warningsOf(ctx, body.team),
+    input: request.input ?? null,
+    warnings: await warningsOf(ctx, run),
   })
 }
 
 /** What a run of the team will not be able to say. */
-async function warningsOf(ctx: ApiContext, team: string): Promise<string[]> {
-  const unpriced = unpricedModels(await freezePrices(ctx.prices, await ctx.teams.get(team)))
-  return unpriced.map((name) => `No price of the model "${name}" is known: its calls will be booked without a cost.`)
+async function warningsOf(ctx: ApiContext, run: Run): Promise<string[]> {
+  return unpricedModels(await definitionOf(ctx, run)).map(
+    (name) => `No price of the model "${name}" is known: its calls will be booked without a cost.`,
+  )
 }
 
 async function listRuns(ctx: ApiContext, c: Context, tenant: string): Promise<Response> {
@@ -88,14 +106,23 @@ async function getRun(ctx: ApiContext, c: Context, tenant: string): Promise<Resp
   return c.json(await view(ctx, run, headers, { texts: true, exact: exact === 'true' }))
 }
 
+async function remove(ctx: ApiContext, c: Context, tenant: string): Promise<Response> {
+  checkQuery(noQuery, new URL(c.req.url).searchParams)
+  await deleteRun(ctx, runRef(c, tenant))
+  return c.body(null, 204)
+}
+
 async function input(ctx: ApiContext, c: Context, tenant: string): Promise<Response> {
   checkQuery(noQuery, new URL(c.req.url).searchParams)
-  refuseIdempotencyKey(c)
   const ref = runRef(c, tenant)
   const body = checkBody(inputBody, await readJson(c.req.raw, ctx.settings.limits?.bodyBytes))
-  const run = await addInput(ctx, ref, body.input)
-  const { headers } = await readTree(ctx, ref)
-  return accepted(c, { ...(await view(ctx, run, headers, { texts: false })), input: body.input })
+  const token = async () => `${(await findRun(ctx, ref)).round}.${ctx.ids.nonce()}`
+  return once(ctx, c, tenant, body, token, async (name) => {
+    const [seenRound, inputRef] = name?.split('.') ?? []
+    const run = await addInput(ctx, ref, body.input, inputRef ? { seenRound: Number(seenRound), inputRef } : undefined)
+    const { headers } = await readTree(ctx, ref)
+    return accepted(c, { ...(await view(ctx, run, headers, { texts: false })), input: body.input })
+  })
 }
 
 async function budget(ctx: ApiContext, c: Context, tenant: string): Promise<Response> {
@@ -109,12 +136,17 @@ async function budget(ctx: ApiContext, c: Context, tenant: string): Promise<Resp
 
 async function cancel(ctx: ApiContext, c: Context, tenant: string): Promise<Response> {
   checkQuery(noQuery, new URL(c.req.url).searchParams)
-  refuseIdempotencyKey(c)
   const ref = runRef(c, tenant)
   await readNothing(c.req.raw)
-  const run = await cancelRun(ctx, ref)
-  const { headers } = await readTree(ctx, ref)
-  return accepted(c, await view(ctx, run, headers, { texts: true }))
+  const token = async () => `${(await findRun(ctx, ref)).round}`
+  return once(ctx, c, tenant, {}, token, async (round) => {
+    const seen = round === undefined ? undefined : await findRun(ctx, ref)
+    // the round that was to be cancelled has ended since, and another one is nobody's to stop
+    const over = seen !== undefined && seen.round !== Number(round)
+    const run = over ? seen : await cancelRun(ctx, ref)
+    const { headers } = await readTree(ctx, ref)
+    return accepted(c, await view(ctx, run, headers, { texts: true }))
+  })
 }
 
 function accepted(c: Context, run: RunView): Response {
@@ -158,14 +190,6 @@ async function outputOf(ctx: ApiContext, run: Run, headers: readonly SessionHead
 }
 
 /** What this version does not know must not be taken in silence: the caller relies on it. */
-function refuseIdempotencyKey(c: Context): void {
-  if (c.req.header('idempotency-key') === undefined) return
-  throw new SubledgerError(
-    'not_supported',
-    'Idempotency-Key is not supported by this version: without it, sending a request again does it again.',
-  )
-}
-
 function refuseFields(body: unknown, fields: { readonly [name: string]: string }): void {
   if (body === null || typeof body !== 'object') return
   for (const [name, what] of Object.entries(fields)) {

@@ -12,10 +12,12 @@ const RUN_STATUSES = ['running', 'waiting', 'completed', 'failed', 'cancelled'] 
 
 const wellFormed = z.refine<string>((t) => t.isWellFormed(), { error: 'holds half of a surrogate pair' })
 const filled = z.refine<string>((t) => t.trim() !== '', { error: 'must not be empty' })
+/** What the OpenAPI document says of a refinement, which JSON Schema cannot be made of. */
+const isFilled = z.meta({ minLength: 1, pattern: '\\S' })
 const aString = {
   error: (issue: { input?: unknown }) => (issue.input === undefined ? 'is missing' : 'must be a string'),
 }
-const text = z.string(aString).check(filled, wellFormed)
+const text = z.string(aString).check(filled, wellFormed, isFilled)
 const name = text.check(z.maxLength(MAX_NAME, { error: `must have at most ${MAX_NAME} characters` }))
 const tagText = z.string(aString).check(wellFormed)
 const shortTags = z.refine<{ [name: string]: string }>(
@@ -30,15 +32,24 @@ const task = z.strictObject(
 
 const usd = 'must be an amount in USD of at least 0 with at most twelve decimals, such as "2.50"'
 const tokenCount = 'must be a whole number of at least 0'
+const DECIMAL = /^\d{1,8}(\.\d{1,12})?$/
 const budgetParts = {
   // a number is taken as it is written out, which is exact
   usd: z.optional(
-    z
-      .pipe(
-        z.union([z.string(), z.number()], { error: usd }),
-        z.transform((value) => String(value)),
-      )
-      .check(z.regex(/^\d{1,8}(\.\d{1,12})?$/, { error: usd })),
+    z.pipe(
+      z.union(
+        [
+          z.string().check(z.regex(DECIMAL)),
+          z.number().check(
+            z.minimum(0),
+            z.maximum(99_999_999),
+            z.refine((n) => DECIMAL.test(String(n))),
+          ),
+        ],
+        { error: usd },
+      ),
+      z.transform((value) => String(value)),
+    ),
   ),
   tokens: z.optional(z.int({ error: tokenCount }).check(z.minimum(0, { error: tokenCount }))),
 }
@@ -47,65 +58,126 @@ const someBudget = z.refine<{ usd?: unknown; tokens?: unknown }>((b) => b.usd !=
 })
 export const budgetBody = z
   .strictObject(budgetParts, { error: 'must be a JSON object with usd, tokens or both' })
-  .check(someBudget)
+  .check(someBudget, z.meta({ anyOf: [{ required: ['usd'] }, { required: ['tokens'] }] }))
 
 const concurrency = `must be a whole number from 1 to ${HIGHEST_MAX_CONCURRENCY}`
 
+/** What a run is started from. */
+const runFields = {
+  team: name,
+  agent: z.optional(name),
+  input: z.optional(text),
+  tasks: z.optional(
+    z
+      .array(task, { error: 'must be a list of tasks' })
+      .check(
+        z.minLength(1, { error: 'must hold at least one task' }),
+        z.maxLength(MAX_TASKS, { error: `must hold at most ${MAX_TASKS} tasks` }),
+      ),
+  ),
+  maxConcurrency: z.optional(
+    z
+      .int({ error: concurrency })
+      .check(z.minimum(1, { error: concurrency }), z.maximum(HIGHEST_MAX_CONCURRENCY, { error: concurrency })),
+  ),
+  budget: z.optional(budgetBody),
+  tags: z.optional(
+    z.record(tagText.check(filled, isFilled), tagText, { error: 'must be an object of strings' }).check(
+      z.refine((t) => Object.keys(t).length <= MAX_TAGS, { error: `must hold at most ${MAX_TAGS} tags` }),
+      shortTags,
+      z.meta({ maxProperties: MAX_TAGS, description: `name and value at most ${MAX_TAG_BYTES} bytes together` }),
+    ),
+  ),
+}
+
+/** A run starts from one thing. */
+interface Start {
+  readonly agent?: unknown
+  readonly input?: unknown
+  readonly tasks?: unknown
+}
+const startChecks = <T extends Start>() =>
+  [
+    z.refine<T>((b) => b.input === undefined || b.tasks === undefined, {
+      error: 'has both input and tasks: a run starts from one of them',
+    }),
+    z.refine<T>((b) => b.input !== undefined || b.tasks !== undefined, {
+      error: 'has neither input nor tasks: a run starts from one of them',
+    }),
+    z.refine<T>((b) => b.agent === undefined || b.tasks === undefined, {
+      error: 'has both agent and tasks: each task names its own agent',
+    }),
+  ] as const
+const ONE_START = [{ required: ['input'] }, { required: ['tasks'], not: { required: ['agent'] } }]
+
 export const createRunBody = z
+  .strictObject(runFields, { error: 'must be a JSON object' })
+  .check(...startChecks(), z.meta({ oneOf: ONE_START }))
+export type CreateRunBody = z.infer<typeof createRunBody>
+
+const OVERLAPS = ['skip', 'queue', 'allow'] as const
+const expression = z
+  .string(aString)
+  .check(z.maxLength(256, { error: 'must have at most 256 characters' }), filled, wellFormed, isFilled)
+
+/** A schedule, over the API and in a file. */
+export const scheduleBody = z
   .strictObject(
     {
-      team: name,
-      agent: z.optional(name),
-      input: z.optional(text),
-      tasks: z.optional(
-        z
-          .array(task, { error: 'must be a list of tasks' })
-          .check(
-            z.minLength(1, { error: 'must hold at least one task' }),
-            z.maxLength(MAX_TASKS, { error: `must hold at most ${MAX_TASKS} tasks` }),
-          ),
-      ),
-      maxConcurrency: z.optional(
-        z
-          .int({ error: concurrency })
-          .check(z.minimum(1, { error: concurrency }), z.maximum(HIGHEST_MAX_CONCURRENCY, { error: concurrency })),
-      ),
-      budget: z.optional(budgetBody),
-      tags: z.optional(
-        z.record(tagText.check(filled), tagText, { error: 'must be an object of strings' }).check(
-          z.refine((t) => Object.keys(t).length <= MAX_TAGS, { error: `must hold at most ${MAX_TAGS} tags` }),
-          shortTags,
+      cron: z.optional(
+        expression.check(
+          z.meta({
+            examples: ['0 3 * * ? *'],
+            description: "minutes, hours, day of month, month, day of week, year: EventBridge's own form",
+          }),
         ),
       ),
+      rate: z.optional(expression.check(z.meta({ examples: ['1 day'], description: 'such as 5 minutes' }))),
+      timezone: z.optional(
+        name.check(z.meta({ examples: ['Europe/Berlin'], description: 'of a cron; UTC unless given' })),
+      ),
+      overlap: z.optional(
+        z
+          .enum(OVERLAPS, { error: `must be one of ${OVERLAPS.join(', ')}` })
+          .check(z.describe('what becomes of a tick while the run before it goes on; skip unless given')),
+      ),
+      ...runFields,
     },
     { error: 'must be a JSON object' },
   )
   .check(
-    z.refine((b) => b.input === undefined || b.tasks === undefined, {
-      error: 'has both input and tasks: a run starts from one of them',
+    ...startChecks(),
+    z.refine((b) => (b.cron === undefined) !== (b.rate === undefined), {
+      error: 'needs a cron or a rate, and not both',
     }),
-    z.refine((b) => b.input !== undefined || b.tasks !== undefined, {
-      error: 'has neither input nor tasks: a run starts from one of them',
+    z.refine((b) => b.rate === undefined || b.timezone === undefined, {
+      error: 'has a time zone, which is of a cron alone',
     }),
-    z.refine((b) => b.agent === undefined || b.tasks === undefined, {
-      error: 'has both agent and tasks: each task names its own agent',
+    z.meta({
+      oneOf: ONE_START.flatMap((start) => [
+        { ...start, required: [...start.required, 'cron'], properties: { rate: false } },
+        { ...start, required: [...start.required, 'rate'], properties: { cron: false, timezone: false } },
+      ]),
     }),
   )
-export type CreateRunBody = z.infer<typeof createRunBody>
+export type ScheduleBody = z.infer<typeof scheduleBody>
 
 export const inputBody = z.strictObject({ input: text }, { error: 'must be a JSON object with input' })
+/** for routes that take no body */
+export const noBody = z.strictObject({})
 
 const pageSize = `must be a whole number from 1 to ${MAX_PAGE}`
 const limit = z._default(
   z.pipe(
-    z
-      .string()
-      .check(z.refine((t) => /^\d{1,3}$/.test(t) && Number(t) >= 1 && Number(t) <= MAX_PAGE, { error: pageSize })),
+    z.string().check(
+      z.refine((t) => /^\d{1,3}$/.test(t) && Number(t) >= 1 && Number(t) <= MAX_PAGE, { error: pageSize }),
+      z.meta({ type: 'integer', minimum: 1, maximum: MAX_PAGE, default: DEFAULT_PAGE }),
+    ),
     z.transform(Number),
   ),
   DEFAULT_PAGE,
 )
-const paging = { limit, cursor: z.optional(z.string()) }
+const paging = { limit, cursor: z.optional(z.string().check(z.describe('`next` of the page before, unchanged'))) }
 
 export const noQuery = z.strictObject({})
 export const pageQuery = z.strictObject(paging)

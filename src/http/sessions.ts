@@ -30,7 +30,7 @@ async function listSessions(ctx: ApiContext, c: Context, tenant: string): Promis
   const team = await definitionOf(ctx, run)
   const page = await collect(
     { limit: query.limit, after },
-    (options) => ctx.store.listHeaders(ref, options),
+    (options) => ctx.store.listHeaders(ref, { ...options, consistent: false }),
     (h) => h.kind !== 'group',
   )
   const all = await treeFor(ctx, run, page.items)

@@ -1,7 +1,8 @@
-import { type ModelDefinition, type PricePerMillion, priceOf, type TeamDefinition } from '../domain/team.ts'
+import { type ModelDefinition, priceOf, type TeamDefinition } from '../domain/team.ts'
 import { freezePrices } from '../engine/freeze-prices.ts'
 import type { ApiContext, Route } from './api.ts'
 import { checkQuery, noQuery } from './schemas.ts'
+import type { Answer, model, team } from './shapes.ts'
 import { perMillion, priceSource } from './views/price.ts'
 
 export const teamRoutes = (ctx: ApiContext): Route[] => [
@@ -28,29 +29,8 @@ export const teamRoutes = (ctx: ApiContext): Route[] => [
 ]
 
 /** A team as the API shows it: who is in it and what a call costs. No addresses, no names of secrets, no scripts. */
-export interface TeamView {
-  readonly name: string
-  readonly description: string
-  /** the first one is the run's first agent unless another is asked for */
-  readonly agents: readonly {
-    readonly name: string
-    readonly description: string
-    readonly model: string
-    readonly subAgents: readonly string[]
-    readonly toolsets: readonly string[]
-    readonly maxIterations: number | null
-  }[]
-  readonly models: { readonly [name: string]: ModelView }
-}
-
-export interface ModelView {
-  readonly provider: string
-  readonly model: string
-  /** USD per million tokens: what a small prompt costs now; null: no price is known */
-  readonly cost: PricePerMillion | null
-  /** `team file`, or the price list with its version and date */
-  readonly priceSource: string | null
-}
+export type TeamView = Answer<typeof team>
+export type ModelView = Answer<typeof model>
 
 function teamView(team: TeamDefinition, now: number): TeamView {
   return {

@@ -17,10 +17,13 @@ const DAY_MS = HOURS * HOUR_MS
 const GROUPS = ['team', 'agent', 'model', 'outcome', 'day'] as const
 const FORMATS = ['json', 'csv'] as const
 
-const reportQuery = z.strictObject({
-  from: z.optional(z.string()),
-  to: z.optional(z.string()),
-  groupBy: z.optional(z.string()),
+const day = z.string().check(z.meta({ format: 'date', description: 'a day in UTC' }))
+export const reportQuery = z.strictObject({
+  from: z.optional(day),
+  to: z.optional(day),
+  groupBy: z.optional(
+    z.string().check(z.describe('team, agent, model, outcome, day and tag:NAME, with commas between')),
+  ),
   format: z.optional(z.enum(FORMATS, { error: `must be one of ${FORMATS.join(', ')}` })),
 })
 

@@ -1,8 +1,10 @@
 /** The whole product in one process: emulator, store, workers, sweep and API. Another composition of the same ports. */
+import { createFileSchedules } from '../compose-schedules.ts'
 import { readConfig, seconds } from '../config.ts'
 import type { EngineContext } from '../engine/context.ts'
 import { runSession } from '../engine/run-session.ts'
 import { sweep, sweepRun } from '../engine/sweep.ts'
+import { runDueSchedules, tickFromFile } from '../engine/tick.ts'
 import { createApp } from '../http/app.ts'
 import { type Door, doorOf } from '../http/auth/identify.ts'
 import { guardLocal } from '../http/local-guard.ts'
@@ -83,6 +85,7 @@ export async function startEmbedded(options: EmbeddedOptions): Promise<Embedded>
   const ctx: EngineContext = {
     store: createStore(meter),
     teams: createFolderTeams(options.teamsDir, { checkScript, log }),
+    schedules: createFileSchedules(options.teamsDir, TENANT),
     prices: createPrices(),
     model: createModel({ env: (name) => env[name], scripted, now: systemClock.now }),
     invoker,
@@ -92,6 +95,7 @@ export async function startEmbedded(options: EmbeddedOptions): Promise<Embedded>
     settings: {
       leaseMs: settings.leaseMs,
       eventAgeMs: Math.min(EVENT_AGE_MS, settings.leaseMs),
+      ...(settings.retentionMs !== undefined && { retentionMs: settings.retentionMs }),
       limits: settings.limits,
     },
   }
@@ -120,6 +124,7 @@ function readSettings({ env, leaseSeconds, sweepSeconds }: EmbeddedOptions) {
       leaseMs: leaseSeconds === undefined ? config.leaseMs : leaseSeconds * 1000,
       sweepMs: (sweepSeconds ?? seconds(env, 'SUBLEDGER_SWEEP_SECONDS', SWEEP_SECONDS)) * 1000,
       billFile: config.billFile,
+      retentionMs: config.retentionMs,
       limits: config.limits,
     }
   } catch (cause) {
@@ -130,10 +135,15 @@ function readSettings({ env, leaseSeconds, sweepSeconds }: EmbeddedOptions) {
 /** Sweeps at once, and again `everyMs` after each sweep's end. */
 function sweepRegularly(ctx: EngineContext, everyMs: number): { stop(): Promise<void> } {
   const stopped = new AbortController()
+  // what a file had scheduled while this process was not there is not made up for
+  let since = ctx.clock.now()
   const done = (async () => {
     while (!stopped.signal.aborted) {
       try {
-        await sweep(ctx, { deadlineAt: ctx.clock.now() + WORKER_TIMEOUT_MS })
+        const invocation = { deadlineAt: ctx.clock.now() + WORKER_TIMEOUT_MS }
+        await sweep(ctx, invocation)
+        await runDueSchedules(ctx, invocation)
+        since = await tickFromFile(ctx, TENANT, since)
       } catch (fault) {
         ctx.log.error('a sweep failed', { fault: String(fault) })
       }

@@ -1,6 +1,7 @@
 /** The table on DynamoDB, or on anything that speaks its protocol. */
 import { ConditionalCheckFailedException, DynamoDBClient } from '@aws-sdk/client-dynamodb'
 import {
+  DeleteCommand,
   DynamoDBDocumentClient,
   GetCommand,
   PutCommand,
@@ -9,6 +10,7 @@ import {
   type UpdateCommandInput,
 } from '@aws-sdk/lib-dynamodb'
 import type {
+  DeleteRequest,
   GetRequest,
   GetResult,
   Item,
@@ -122,6 +124,21 @@ export function dynamoTable(client: DynamoDBClient, table: string): TableClient 
       const out = await unlessRefused(documents.send(new UpdateCommand(input)))
       if (!out) return REFUSED
       return { written: true, item: out.Attributes as Item, units: tableUnits(out.ConsumedCapacity) }
+    },
+
+    async delete({ key, condition, names, values }: DeleteRequest): Promise<PutResult> {
+      const out = await unlessRefused(
+        documents.send(
+          new DeleteCommand({
+            ...request,
+            Key: { ...key },
+            ConditionExpression: condition,
+            ExpressionAttributeNames: given(names),
+            ExpressionAttributeValues: given(values),
+          }),
+        ),
+      )
+      return out ? { written: true, units: tableUnits(out.ConsumedCapacity) } : REFUSED
     },
 
     async query(query: QueryRequest): Promise<QueryResult> {

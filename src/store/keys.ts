@@ -12,7 +12,7 @@
  *     TURN#<sessionId>#<n>#3#<driver>#<slot>#<part>    a part of a body that its slot cannot hold
  */
 import { createHash } from 'node:crypto'
-import { RUN_ID, SESSION_ID, TENANT } from '../domain/ids.ts'
+import { RUN_ID, SCHEDULE_ID, SESSION_ID, TENANT } from '../domain/ids.ts'
 import { DUE_SHARDS } from '../domain/limits.ts'
 import { hourOf, type UsageDayRef, type UsageItemRef, usageDayOf } from '../domain/report.ts'
 import type { RunRef, SessionRef } from '../domain/run.ts'
@@ -145,6 +145,11 @@ export const idempotencyKey = (tenant: string, route: string, key: string): Key 
     .update(JSON.stringify([route, key]))
     .digest('hex'),
 })
+/** A part of an answer that its record cannot hold. */
+export const idempotencyPartKey = (tenant: string, route: string, key: string, nonce: string, part: number): Key => {
+  const { pk, sk } = idempotencyKey(tenant, route, key)
+  return { pk, sk: `${sk}#${check('nonce', nonce, DRIVER)}#${fixed('part', part, 4)}` }
+}
 /**
  * What a tenant has spent in a day (`2026-01-31`, UTC), `T#<tenant>#USAGE#<day>`. What a report of a folded day needs
  * stands side by side:
@@ -226,6 +231,22 @@ export function parseUsagePartition(pk: string): UsageDayRef {
 
 /** Shard of the index `due` in which days wait for their folds: behind those of the runs. */
 export const FOLD_SHARD = DUE_SHARDS
+
+/** Shard of the index `due` in which schedules wait. */
+export const SCHEDULE_SHARD = DUE_SHARDS + 1
+export const schedulePartition = (tenant: string): string => `${tenantPartition(tenant)}#SCHEDULE`
+/** A schedule, and what it has done: `T#<tenant>#SCHEDULE`. */
+export const scheduleKey = (tenant: string, id: string): Key => ({
+  pk: schedulePartition(tenant),
+  sk: check('schedule id', id, SCHEDULE_ID),
+})
+
+/** The tenant of a partition of schedules. @throws Error when it is none */
+export function parseSchedulePartition(pk: string): string {
+  const m = /^T#([^#]+)#SCHEDULE$/.exec(pk)
+  if (!m || !TENANT.test(m[1]!)) throw new Error(`${JSON.stringify(pk)} is no partition of schedules`)
+  return m[1]!
+}
 
 /** What a tenant has going on: the places of its runs. */
 export const placesKey = (tenant: string): Key => ({ pk: `${tenantPartition(tenant)}#PLACES`, sk: 'PLACES' })

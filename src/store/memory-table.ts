@@ -10,6 +10,7 @@ import type { Key } from './keys.ts'
 import { TABLE_DEFINITION } from './table.ts'
 import type {
   Attribute,
+  DeleteRequest,
   GetRequest,
   GetResult,
   Item,
@@ -66,6 +67,10 @@ class Partition {
   set(sk: string, item: Item): void {
     if (!this.items.has(sk)) this.order.splice(this.position(sk), 0, sk)
     this.items.set(sk, item)
+  }
+
+  delete(sk: string): void {
+    if (this.items.delete(sk)) this.order.splice(this.position(sk), 1)
   }
 
   /** where a sort key stands, or would stand */
@@ -158,6 +163,17 @@ export function memoryTable(options: MemoryTableOptions = {}): MemoryTable {
     return { written: true, item: copyItem(item), units: Math.max(oldUnits, writeUnits(itemSize(item))) }
   }
 
+  async function remove(request: DeleteRequest): Promise<PutResult> {
+    const { key, condition, names = {}, values = {} } = request
+    checkPlaceholders(condition === undefined ? [] : [parseCondition(condition)], names, values)
+    const old = find(keyOf({ ...key }))
+    const units = writeUnits(old ? itemSize(old) : 0)
+    if (condition !== undefined && !evaluateCondition(condition, old, names, values)) return { written: false, units }
+    partitions.get(key.pk)?.delete(key.sk)
+    if (old) previous.delete(old)
+    return { written: true, units }
+  }
+
   /** Every item in which the key condition holds, in the order of the keys. */
   function matching(request: QueryRequest, index: Index | undefined): Item[] {
     const { keyCondition, names, values, consistent } = request
@@ -229,6 +245,7 @@ export function memoryTable(options: MemoryTableOptions = {}): MemoryTable {
     get,
     put,
     update,
+    delete: remove,
     query,
     items: () =>
       [...partitions.keys()]

@@ -1,6 +1,7 @@
 import { itemSize, writeUnits } from './item-size.ts'
 import { A } from './table.ts'
 import type {
+  DeleteRequest,
   GetRequest,
   GetResult,
   Item,
@@ -104,6 +105,13 @@ export function meteredTable(table: TableClient): MeteredTable {
       counts.writeUnits += result.units
       if (result.written) written(result.item, false)
       else counts.refused++
+      return result
+    },
+
+    async delete(request: DeleteRequest): Promise<PutResult> {
+      const result = await table.delete(request)
+      counts.writeUnits += result.units
+      if (!result.written) counts.refused++
       return result
     },
 

@@ -13,6 +13,12 @@ import {
   STOP_REASONS,
 } from './value-codecs.ts'
 
+/** How long the table keeps the item of a run that is gone, so that the sweep can remove the rest before: a week. */
+const TTL_GRACE_SECONDS = 7 * 86_400
+
+/** When the table itself may remove the item, epoch seconds. */
+export const ttlOf = (expiresAt: number): number => expiresAt + TTL_GRACE_SECONDS
+
 const STATUSES: readonly RunStatus[] = ['running', 'waiting', 'completed', 'failed', 'cancelled']
 
 /** The item of a run, with the keys of both indexes. */
@@ -48,7 +54,7 @@ export const encodeRun = (run: Run): Item => ({
     [A.updatedAt]: run.updatedAt,
     [A.cancelRequestedAt]: run.cancelRequestedAt,
     [A.finishedAt]: run.finishedAt,
-    [A.expiresAt]: run.expiresAt,
+    [A.expiresAt]: run.expiresAt === null ? null : ttlOf(run.expiresAt),
   }),
 })
 
@@ -84,6 +90,6 @@ export function decodeRun(item: Item): Run {
     updatedAt: r.whole('updatedAt'),
     cancelRequestedAt: r.wholeOrNull('cancelRequestedAt'),
     finishedAt: r.wholeOrNull('finishedAt'),
-    expiresAt: r.wholeOrNull('expiresAt'),
+    expiresAt: r.optional('expiresAt', (n) => r.whole(n) - TTL_GRACE_SECONDS),
   }
 }

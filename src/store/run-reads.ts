@@ -1,7 +1,7 @@
 /** Reads of runs and headers, and the lists. */
 import { SubledgerError } from '../domain/errors.ts'
 import { RUN_ID, SESSION_ID } from '../domain/ids.ts'
-import type { Run, RunRef, RunStatus, SessionRef } from '../domain/run.ts'
+import { isGone, type Run, type RunRef, type RunStatus, type SessionRef } from '../domain/run.ts'
 import type { SessionHeader } from '../domain/session.ts'
 import type { ResponseSlot } from '../domain/turn.ts'
 import type { Page, Store } from '../ports.ts'
@@ -30,6 +30,8 @@ type RunReads = Pick<
   'getRun' | 'getRunWithSessions' | 'listRuns' | 'dueRuns' | 'getHeader' | 'listHeaders' | 'listCalls'
 >
 
+/** Pages of the table that one look for runs reads: a filter that fits nothing must not read everything at once. */
+const MOST_PAGES = 4
 /** Sorts behind every key that begins with the prefix: `~` follows all letters and digits. */
 const END = '~'
 /** Attributes of an outcome without its body: a row of the books. */
@@ -56,11 +58,14 @@ export const ROW_OF_BOOKS = [
   '#end',
 ].join(', ')
 
-export function runReads(table: TableClient): RunReads {
+/** @param now epoch ms: a run whose time is over is gone, whether or not the table has removed it */
+export function runReads(table: TableClient, now: () => number): RunReads {
   /**
    * Fills a page of `limit` items from as many pages of the table as it takes, and looks one item further, so that `next`
    * is there only when there is more.
    * @param ahead how many items to look at for each that is wanted, where a filter drops some
+   * @param options.mostPages gives up after so many pages of the table, with a `next` behind what was looked at: the page
+   * may then be short, or empty
    */
   async function fill<T>(
     request: QueryRequest,
@@ -68,14 +73,18 @@ export function runReads(table: TableClient): RunReads {
     ahead: number,
     read: (item: Item) => T,
     cursor: (item: Item) => string,
+    options: { shown?: (item: Item) => boolean; mostPages?: number } = {},
   ): Promise<Page<T>> {
     if (!Number.isSafeInteger(limit) || limit < 1) throw new RangeError(`limit ${limit} must be a whole number above 0`)
     const found: Item[] = []
+    const { shown, mostPages = Number.POSITIVE_INFINITY } = options
     let startAfter = request.startAfter
+    let pages = 0
     do {
+      if (pages++ === mostPages) return { items: found.map(read), next: cursor(startAfter!) }
       const wanted = (limit + 1 - found.length) * ahead
       const page = await table.query({ ...request, limit: wanted, ...(startAfter && { startAfter }) })
-      found.push(...page.items)
+      found.push(...(shown ? page.items.filter(shown) : page.items))
       startAfter = page.last
     } while (startAfter && found.length <= limit)
     const items = found.slice(0, limit)
@@ -89,16 +98,19 @@ export function runReads(table: TableClient): RunReads {
   }
 
   return {
-    async getRun(ref: RunRef, { consistent = true } = {}): Promise<Run | undefined> {
+    async getRun(ref: RunRef, { consistent = true, gone = false } = {}): Promise<Run | undefined> {
       const { item } = await table.get({ key: runKey(ref), consistent })
-      return item && decodeRun(item)
+      const run = item && decodeRun(item)
+      return run && (gone || !isGone(run, now())) ? run : undefined
     },
 
     async getRunWithSessions(ref: RunRef) {
       // Nothing sorts between RUN and the headers, so one query reads both and nothing else.
       const items = await collect(table, between(runPartition(ref), RUN_SK, SESSION_PREFIX + END, false))
-      const run = items.find((item) => item[A.sk] === RUN_SK)
-      return { run: run && decodeRun(run), headers: items.filter((item) => item !== run).map(decodeHeader) }
+      const item = items.find((i) => i[A.sk] === RUN_SK)
+      const run = item && decodeRun(item)
+      if (run && isGone(run, now())) return { run: undefined, headers: [] }
+      return { run, headers: items.filter((i) => i !== item).map(decodeHeader) }
     },
 
     listRuns(
@@ -123,6 +135,7 @@ export function runReads(table: TableClient): RunReads {
         filter ? 4 : 1,
         decodeRun,
         (item) => text(item, A.runsId),
+        { shown: (item) => !isGone(decodeRun(item), now()), mostPages: MOST_PAGES },
       )
     },
 

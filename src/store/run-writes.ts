@@ -2,7 +2,7 @@
 import type { Run, RunRef } from '../domain/run.ts'
 import type { Put, Store, Written } from '../ports.ts'
 import { dueShard, runKey } from './keys.ts'
-import { decodeRun, encodeRun } from './run-codec.ts'
+import { decodeRun, encodeRun, ttlOf } from './run-codec.ts'
 import { all, type Clauses, ENDED, type Extras, putNew, updateItem } from './statements.ts'
 import type { TableClient } from './table-client.ts'
 import { encodeBooks, encodeError } from './value-codecs.ts'
@@ -18,6 +18,7 @@ type RunWrites = Pick<
   | 'openRound'
   | 'changeLimit'
   | 'failWaiting'
+  | 'deleteRun'
 >
 
 const NOT_DUE = ['#dueAt', '#dueShard']
@@ -70,6 +71,7 @@ export function runWrites(table: TableClient): RunWrites {
             '#updatedAt = :now',
             ...(to.error ? ['#error = :error'] : []),
             ...(due ? DUE : []),
+            ...(to.expiresAt !== undefined ? ['#expiresAt = :expiresAt'] : []),
           ],
           remove: [...(to.error ? [] : ['#error']), ...(due ? [] : NOT_DUE)],
         },
@@ -84,6 +86,7 @@ export function runWrites(table: TableClient): RunWrites {
           ':reportedAt': to.reportedAt,
           ':now': to.now,
           ...(to.dueAt !== null && { ':dueAt': to.dueAt, ':dueShard': dueShard(ref.runId) }),
+          ...(to.expiresAt !== undefined && { ':expiresAt': ttlOf(to.expiresAt) }),
         },
       )
     },
@@ -98,12 +101,12 @@ export function runWrites(table: TableClient): RunWrites {
       ),
 
     /** W24 */
-    undueRun: (ref, seen): Promise<Written<Run>> =>
+    undueRun: (ref, seen, next): Promise<Written<Run>> =>
       update(
         ref,
         all('#v = :v', '#status <> :running', '#dueAt = :dueAt'),
-        { remove: NOT_DUE },
-        { ':v': seen.v, ':dueAt': seen.dueAt },
+        next === undefined ? { remove: NOT_DUE } : { set: ['#dueAt = :next'] },
+        { ':v': seen.v, ':dueAt': seen.dueAt, ...(next !== undefined && { ':next': next }) },
       ),
 
     /** W25 */
@@ -116,13 +119,17 @@ export function runWrites(table: TableClient): RunWrites {
       ),
 
     /** Opens the next round of an ended run. What the last one ended with goes; its totals stay until this one ends. */
-    openRound: (ref, to): Promise<Written<Run>> =>
+    openRound: (ref, { seenExpiresAt = null, ...to }): Promise<Written<Run>> =>
       update(
         ref,
-        all('#round = :seen', ENDED),
+        all(
+          '#round = :seen',
+          ENDED,
+          seenExpiresAt === null ? 'attribute_not_exists(#expiresAt)' : '#expiresAt = :expiresAt',
+        ),
         {
           set: ['#status = :running', '#round = :next', '#inputRef = :inputRef', '#updatedAt = :now', ...DUE],
-          remove: ['#inputRound', '#stop', '#stopReason', '#error', '#finishedAt', '#cancelRequestedAt'],
+          remove: ['#inputRound', '#stop', '#stopReason', '#error', '#finishedAt', '#cancelRequestedAt', '#expiresAt'],
         },
         {
           ':seen': to.seenRound,
@@ -131,6 +138,20 @@ export function runWrites(table: TableClient): RunWrites {
           ':dueAt': to.dueAt,
           ':dueShard': dueShard(ref.runId),
           ':now': to.now,
+          ...(seenExpiresAt !== null && { ':expiresAt': ttlOf(seenExpiresAt) }),
+        },
+      ),
+
+    /** From now on nobody finds it: it is out of the list, and its time is over. The sweep removes it when it is due. */
+    deleteRun: (ref, to): Promise<Written<Run>> =>
+      update(
+        ref,
+        ENDED,
+        { set: ['#expiresAt = :expiresAt', ...DUE], remove: ['#runsTenant', '#runsId'] },
+        {
+          ':expiresAt': ttlOf(Math.floor(to.now / 1000)),
+          ':dueAt': to.dueAt,
+          ':dueShard': dueShard(ref.runId),
         },
       ),
 

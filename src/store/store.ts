@@ -2,12 +2,15 @@ import type { Store } from '../ports.ts'
 import { bookSlots } from './book-slots.ts'
 import { correctionWrites } from './correction-writes.ts'
 import { delegationWrites } from './delegation-writes.ts'
+import { idempotency } from './idempotency.ts'
 import { logReads } from './log-reads.ts'
 import { logWrites } from './log-writes.ts'
 import { placeWrites } from './place-writes.ts'
+import { purge } from './purge.ts'
 import { runBodies } from './run-bodies.ts'
 import { runReads } from './run-reads.ts'
 import { runWrites } from './run-writes.ts'
+import { schedules } from './schedules.ts'
 import { sessionWrites } from './session-writes.ts'
 import type { TableClient } from './table-client.ts'
 import { teamState } from './team-state.ts'
@@ -17,11 +20,13 @@ import { usageWrites } from './usage-writes.ts'
 /**
  * The books on a table. Every write is one conditional write on one item; a condition that does not hold is a value,
  * everything else that goes wrong (throttling, a broken connection, a damaged item) is thrown.
+ * @param now epoch ms, for runs whose time is over
  */
-export const createStore = (table: TableClient): Store => ({
+export const createStore = (table: TableClient, now: () => number = Date.now): Store => ({
   ...runBodies(table),
   ...runWrites(table),
-  ...runReads(table),
+  ...purge(table),
+  ...runReads(table, now),
   ...sessionWrites(table),
   ...delegationWrites(table),
   ...correctionWrites(table),
@@ -31,5 +36,7 @@ export const createStore = (table: TableClient): Store => ({
   ...teamState(table),
   ...usageWrites(table),
   ...usageReads(table),
+  ...idempotency(table),
+  ...schedules(table),
   ...placeWrites(table),
 })

@@ -52,6 +52,13 @@ export interface UpdateRequest {
   readonly values: Values
 }
 
+export interface DeleteRequest {
+  readonly key: Key
+  readonly condition?: string
+  readonly names?: Names
+  readonly values?: Values
+}
+
 export interface QueryRequest {
   readonly index?: string
   readonly keyCondition: string
@@ -83,5 +90,7 @@ export interface TableClient {
   put(request: PutRequest): Promise<PutResult>
   /** returns the item as it is after the write */
   update(request: UpdateRequest): Promise<UpdateResult>
+  /** an item that is not there is removed as well as one that is */
+  delete(request: DeleteRequest): Promise<PutResult>
   query(request: QueryRequest): Promise<QueryResult>
 }

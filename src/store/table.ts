@@ -146,12 +146,18 @@ export const A = {
   /** names the list of the items that are in a fold */
   taken: 'tn',
 
+  /** what a schedule has done, JSON text */
+  state: 'sj',
   // what a tenant has going on
   places: 'pl',
 
   // other partitions, filled by later work
   bodyHash: 'bh',
+  /** names what a request makes, so that its retry finds it */
+  token: 'ik',
+  /** status of a stored answer; its body stands with it */
   answer: 'an',
+  location: 'lo',
   held: 'h',
   spent: 'sp',
 } as const

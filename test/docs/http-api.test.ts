@@ -49,11 +49,6 @@ describe('the routes', () => {
     const headers = { 'content-type': 'application/json' }
     expect((await app.request('/v1/runs', { method: 'POST', headers, body })).status).toBe(501)
   })
-
-  test('an Idempotency-Key answers 501', async () => {
-    const headers = { 'content-type': 'application/json', 'idempotency-key': 'x' }
-    expect((await app.request('/v1/runs', { method: 'POST', headers, body: '{}' })).status).toBe(501)
-  })
 })
 
 describe('the errors', () => {

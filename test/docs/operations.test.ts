@@ -46,6 +46,14 @@ test('the limits are those of the code', () => {
   expect(Object.fromEntries(listed)).toEqual(shown)
 })
 
+const VERBS: { readonly [word: string]: string } = {
+  get: 'GetItem',
+  put: 'PutItem',
+  update: 'UpdateItem',
+  delete: 'DeleteItem',
+  query: 'Query',
+}
+
 test('the functions are those of the stack, and may do on the table what their roles say', () => {
   const { functions, resources } = parse(stack)
   const rows = table(doc, 'function', 'started by')
@@ -55,12 +63,14 @@ test('the functions are those of the stack, and may do on the table what their r
     const actions: string[] = policies
       .flatMap((p: { PolicyDocument: { Statement: object[] } }) => p.PolicyDocument.Statement)
       .flatMap((s: { Action: string | string[] }) => s.Action)
-    const verbs = ['GetItem', 'PutItem', 'UpdateItem', 'Query'].filter((v) => actions.includes(`dynamodb:${v}`))
+    const verbs = ['GetItem', 'PutItem', 'UpdateItem', 'DeleteItem', 'Query'].filter((v) =>
+      actions.includes(`dynamodb:${v}`),
+    )
     const said = may!
       .split(';')[0]!
       .split(', ')
       .filter((word) => word !== '')
-      .map((word) => ({ get: 'GetItem', put: 'PutItem', update: 'UpdateItem', query: 'Query' })[word])
+      .map((word) => VERBS[word])
     expect([name, said]).toEqual([name, verbs])
   }
 })

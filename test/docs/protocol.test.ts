@@ -3,6 +3,7 @@
  * down, and each must stand in the page's section on that write.
  */
 import { describe, expect, test } from 'vitest'
+import { NO_STATE } from '../../src/domain/schedule.ts'
 import type { Store } from '../../src/ports.ts'
 import { memoryTable } from '../../src/store/memory-table.ts'
 import { createStore } from '../../src/store/store.ts'
@@ -37,6 +38,10 @@ async function sentBy(write: (store: Store) => Promise<unknown>): Promise<Sent[]
   const listening: TableClient = {
     get: (request) => table.get(request),
     query: (request) => table.query(request),
+    delete(request) {
+      sent.push({ condition: request.condition ?? '', update: '' })
+      return table.delete(request)
+    },
     put(request) {
       sent.push({ condition: request.condition ?? '', update: '' })
       return table.put(request)
@@ -51,6 +56,7 @@ async function sentBy(write: (store: Store) => Promise<unknown>): Promise<Sent[]
 }
 
 const [ref, run, now] = [rootRef(), runRef(), T0]
+const once = { tenant: 'local', route: 'POST /v1/runs', key: 'k' }
 const ERROR = { code: 'x', message: 'y' }
 const suspend = { rows: [], now, closed: false, wakeAt: T0 }
 const end = { status: 'completed', stopReason: 'end_turn', error: ERROR, now } as const
@@ -85,6 +91,8 @@ const FULL: readonly [section: string, write: (s: Store) => Promise<unknown>][] 
   ['W15', (s) => s.finish(ref, { ...end, round: 1, rows: [], unknowns: {}, finalTurn: 1, outputPreview: 'x' })],
   ['W16', (s) => s.settle(ref, { ...settlement, lent: money(1), returned: money(1), seen: { v: 0, books: {} } }, now)],
   ['W17', (s) => s.finishRun(run, { ...end, round: 1, books: {}, sessions: 1, v: 1, reportedAt: T0, dueAt: T0 })],
+  ['A run is deleted', (s) => s.deleteRun(run, { dueAt: T0, now })],
+  ['A run is deleted', (s) => s.purgeRun(aRun({ expiresAt: 1 }), 10)],
   ['W18', (s) => s.lend(ref, 0, money(1), money(1))],
   ['W18', (s) => s.lend(ref, 0, money(1), money(1), { avail: money(1), next: 1, attempt: 1 })],
   ['W19', (s) => s.takeLoan(ref, money(1), money(2), 'own')],
@@ -108,6 +116,13 @@ const FULL: readonly [section: string, write: (s: Store) => Promise<unknown>][] 
   ['A new round', (s) => s.openRound(run, { seenRound: 1, inputRef: DRIVER, dueAt: T0, now })],
   ['A new round', (s) => s.reopenRoot(ref, 1, now)],
   ['A pause of a model', (s) => s.coolDown('local', 'crew', 'mini', T0)],
+  ['An idempotency record', (s) => s.putOnce(once, { bodyHash: 'x', token: 'y', createdAt: T0, expiresAt: 1 }, T0)],
+  [
+    'An idempotency record',
+    (s) => s.answerOnce(once, { token: 'y', expiresAt: 1 }, { status: 202, location: '/x', body: '{}' }, DRIVER),
+  ],
+  ['An idempotency record', (s) => s.releaseOnce(once, 'y')],
+  ['A schedule', (s) => s.moveSchedule({ tenant: 'local', id: 'a' }, 1, { ...NO_STATE, dueAt: T0 })],
 ]
 const OTHER_CONDITIONS: typeof FULL = [
   ['W9', (s) => s.bookLate(ref, aResponse(), DRIVER)],
@@ -142,11 +157,14 @@ describe('docs/protocol.md', () => {
 
   test('has a section for every write that the store has', () => {
     const methods = [
-      ...'createRun cancelRun finishRun correctRun undueRun pushDue openRound changeLimit failWaiting'.split(' '),
+      ...'createRun cancelRun finishRun correctRun undueRun pushDue openRound deleteRun purgeRun changeLimit failWaiting'.split(
+        ' ',
+      ),
       ...'putHeader claim release heartbeat suspend unask stop cancelUnclaimed finish reopenRoot'.split(' '),
       ...'delegate settle lend takeLoan raiseOwn need giveBack takeBack takeLimit correctOwn correctParent'.split(' '),
       ...'putRequest putResponse bookLate putToolResult putDefinition putInput coolDown'.split(' '),
       ...'putUsage openUsageDay closeUsageHours putUsageHour putLateUsage putUsageDay moveUsageFolded'.split(' '),
+      ...'putOnce answerOnce releaseOnce putSchedule moveSchedule deleteSchedule'.split(' '),
       ...'takePlace givePlaceBack'.split(' '),
     ]
     const reads = /^(get|list|read|due|has|is)/

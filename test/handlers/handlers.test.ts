@@ -54,13 +54,32 @@ afterAll(async () => {
 })
 
 const store = () => createStore(table.table)
-const start = async (event: object) => (await handlers['start-run'](event, context)) as { runId: string }
+let requests = 0
+/** @param awsRequestId of an event that is delivered again */
+const start = async (event: object, awsRequestId = `start-${++requests}`) =>
+  (await handlers['start-run'](event, { ...context, awsRequestId })) as { runId: string }
 
 /** Runs workers until nobody is invoked any more. */
 async function work(): Promise<void> {
   for (await lambda.settled(); invoked.length > 0; await lambda.settled())
     await handlers.worker(invoked.shift()!, context)
 }
+
+describe('start-run, again', () => {
+  test('an event that Lambda delivers twice starts one run', async () => {
+    const event = { team: 'fan-out', input: 'Go' }
+    const [one, two] = [await start(event, 'same'), await start(event, 'same')]
+    expect(two.runId).toBe(one.runId)
+    await work()
+    const runs = await store().listRuns('ours', { limit: 100 })
+    expect(runs.items.filter((r) => r.runId === one.runId)).toHaveLength(1)
+  })
+
+  test('a tick of a schedule that is not there starts nothing', async () => {
+    const tick = { schedule: 'nobody', scheduledTime: '<aws.scheduler.scheduled-time>' }
+    await expect(start(tick)).rejects.toThrow('There is no schedule "nobody"')
+  })
+})
 
 describe('http', () => {
   const request = (method: string, rawPath: string, more: object = {}) => ({

@@ -19,7 +19,13 @@ const ROLES = {
   'dead-letter': 'DeadLetterRole',
 } as const
 type Name = keyof typeof ROLES
-const context = { awsRequestId: 'request-1', getRemainingTimeInMillis: () => 60_000 } as Context
+let requests = 0
+const context = {
+  get awsRequestId() {
+    return `request-${++requests}`
+  },
+  getRemainingTimeInMillis: () => 60_000,
+} as Context
 
 let table: TestTable
 let proxy: Server
@@ -102,14 +108,16 @@ async function use(): Promise<void> {
       ...(body && { body: JSON.stringify(body) }),
       isBase64Encoded: false,
     })
-    expect([method, route, answer.statusCode]).toEqual([method, route, method === 'POST' ? 202 : 200])
-    return JSON.parse(answer.body)
+    const expected = route === '/v1/schedules' && method === 'POST' ? 201 : { POST: 202, GET: 200, DELETE: 204 }[method]
+    expect([method, route, answer.statusCode]).toEqual([method, route, expected])
+    return answer.body ? JSON.parse(answer.body) : undefined
   }
 
   await run('start-run', { team: 'fan-out', input: 'Go' })
   await lambda.settled()
   const [lost] = invoked.splice(0)
   await run('sweep', {})
+  await run('start-run', { due: true })
   await work()
   await run('sweep', {})
   await run('start-run', { team: 'fan-out', tasks: [{ agent: 'worker', task: 'Go' }] })
@@ -125,6 +133,11 @@ async function use(): Promise<void> {
   await call('GET', `/v1/runs/${runId}/sessions/${rootSessionId}/messages`)
   await call('GET', '/v1/runs')
 
+  await call('DELETE', `/v1/runs/${runId}`)
+  const { scheduleId } = await call('POST', '/v1/schedules', { rate: '1 day', team: 'fan-out', input: 'Go' })
+  await call('GET', '/v1/schedules')
+  await call('DELETE', `/v1/schedules/${scheduleId}`)
+  await run('start-run', { schedule: 'x', scheduledTime: '<aws.scheduler.scheduled-time>' }).catch(() => undefined)
   for (const event of [lost, { ...lost, runId }])
     await run('dead-letter', { Records: [{ messageId: 'm', body: JSON.stringify({ requestPayload: event }) }] })
   await work()

@@ -7,6 +7,7 @@ import { promisify } from 'node:util'
 import { beforeAll, describe, expect, test } from 'vitest'
 import { readLimits } from '../../src/config-limits.ts'
 import { DEFAULT_LIMITS } from '../../src/domain/configured-limits.ts'
+import { OPERATIONS } from '../../src/http/openapi/operations.ts'
 import { DUE_INDEX, RUNS_INDEX, TABLE_DEFINITION, TTL_ATTRIBUTE } from '../../src/store/table.ts'
 import { readZip, type ZipEntry } from '../support/zip.ts'
 import { ofType, type Resource, readTemplate, statementsOf, type Template, wildcards } from './template.ts'
@@ -98,11 +99,11 @@ describe('functions', () => {
     })
   })
 
-  test('a start is not tried again: it might have half succeeded', () => {
+  test('a start is tried again: an event that is delivered twice starts one run', () => {
     const config = ofType(template, 'AWS::Lambda::EventInvokeConfig').find(
       (c) => c.Properties.FunctionName.Ref === logicalId('startRun'),
     )
-    expect(config?.Properties.MaximumRetryAttempts).toBe(0)
+    expect(config?.Properties.MaximumRetryAttempts).toBe(2)
   })
 
   test('the dead-letter function reads the queue, and gives single messages back', () => {
@@ -117,7 +118,7 @@ describe('functions', () => {
     expect(queue.VisibilityTimeout).toBeGreaterThanOrEqual(6 * lambda('deadLetter').Properties.Timeout)
   })
 
-  test('the sweep runs every minute; the scheduled start is there and switched off', () => {
+  test('sweep and timer run every minute; the schedule of the file is there and switched off', () => {
     const rules = ofType(template, 'AWS::Events::Rule').map(({ Properties: p }) => ({
       target: p.Targets[0].Arn['Fn::GetAtt'][0],
       rate: p.ScheduleExpression,
@@ -127,12 +128,24 @@ describe('functions', () => {
     expect(rules).toEqual([
       {
         target: logicalId('startRun'),
-        rate: 'rate(1 day)',
-        state: 'DISABLED',
-        input: JSON.stringify({ team: 'fan-out', input: 'The scheduled run.' }),
+        rate: 'rate(1 minute)',
+        state: 'ENABLED',
+        input: '{"due":true}',
       },
       { target: logicalId('sweep'), rate: 'rate(1 minute)', state: 'ENABLED', input: '{}' },
     ])
+    const [schedule, ...more] = ofType(template, 'AWS::Scheduler::Schedule').map((s) => s.Properties)
+    expect(more).toEqual([])
+    expect(schedule).toMatchObject({
+      ScheduleExpression: 'cron(0 3 * * ? *)',
+      ScheduleExpressionTimezone: 'Europe/Berlin',
+      State: 'DISABLED',
+      Target: {
+        Arn: getAtt(logicalId('startRun')),
+        RoleArn: getAtt('SchedulerRole'),
+        Input: JSON.stringify({ schedule: 'nightly', scheduledTime: '<aws.scheduler.scheduled-time>' }),
+      },
+    })
   })
 
   test('logs are kept for a while and not for ever', () => {
@@ -145,11 +158,14 @@ describe('functions', () => {
 describe('roles', () => {
   const actions = (role: Resource) => statementsOf(role).flatMap((s) => s.Action)
 
+  /** EventBridge Scheduler's own: no function has it */
+  const functionRoles = () => ofType(template, 'AWS::IAM::Role').filter((role) => role.id !== 'SchedulerRole')
+
   test('each function has one of its own', () => {
     const roles = FUNCTIONS.map((name) => lambda(name).Properties.Role['Fn::GetAtt'][0])
     expect(new Set(roles).size).toBe(FUNCTIONS.length)
     expect(
-      ofType(template, 'AWS::IAM::Role')
+      functionRoles()
         .map((r) => r.id)
         .sort(),
     ).toEqual([...roles].sort())
@@ -169,14 +185,27 @@ describe('roles', () => {
     expect(wildcards({ Effect: 'Allow', Action: 'a:B', Resource: { 'Fn::Sub': 'arn:x/index/*' } })).toHaveLength(1)
   })
 
-  test('nobody may delete from the table, scan it or change it', () => {
+  test('nobody may scan the table or change it, and two may delete items', () => {
     const allowed = ['dynamodb:GetItem', 'dynamodb:PutItem', 'dynamodb:UpdateItem', 'dynamodb:Query']
+    const deleting = ['HttpRole', 'SweepRole']
     for (const role of ofType(template, 'AWS::IAM::Role'))
-      expect(actions(role).filter((a) => a.startsWith('dynamodb:') && !allowed.includes(a))).toEqual([])
+      expect(actions(role).filter((a) => a.startsWith('dynamodb:') && !allowed.includes(a))).toEqual(
+        deleting.includes(role.id) ? ['dynamodb:DeleteItem'] : [],
+      )
+  })
+
+  test('EventBridge Scheduler may invoke the function that starts runs, and nothing else', () => {
+    const role = template.Resources.SchedulerRole!
+    expect(statementsOf(role)).toEqual([
+      { Effect: 'Allow', Action: 'lambda:InvokeFunction', Resource: getAtt(logicalId('startRun')) },
+    ])
+    expect(role.Properties.AssumeRolePolicyDocument.Statement[0].Principal).toEqual({
+      Service: 'scheduler.amazonaws.com',
+    })
   })
 
   test('what may be invoked is the worker, by everything that starts or wakes sessions', () => {
-    for (const role of ofType(template, 'AWS::IAM::Role')) {
+    for (const role of functionRoles()) {
       const invoke = statementsOf(role).filter((s) => [s.Action].flat().includes('lambda:InvokeFunction'))
       if (role.id === 'AuthorizerRole') expect(invoke).toEqual([])
       else
@@ -199,13 +228,13 @@ describe('roles', () => {
     expect(using('sqs:ReceiveMessage')).toEqual(['DeadLetterRole'])
   })
 
-  test('only the API reads runs by tenant, only the sweep reads what is due', () => {
+  test('only the API reads runs by tenant, only the sweep and the timer of schedules read what is due', () => {
     const reading = (index: string) =>
       ofType(template, 'AWS::IAM::Role')
         .filter((role) => JSON.stringify(statementsOf(role)).includes(`/index/${index}"`))
         .map((role) => role.id)
     expect(reading(RUNS_INDEX)).toEqual(['HttpRole'])
-    expect(reading(DUE_INDEX)).toEqual(['SweepRole'])
+    expect(reading(DUE_INDEX)).toEqual(['StartRunRole', 'SweepRole'])
   })
 })
 
@@ -267,30 +296,13 @@ describe('routes', () => {
     await expect(make({ auth: 'iam', 'sls:stage': 'dev', iamPrincipals: '[{' })).rejects.toThrow('is not JSON')
   })
 
-  test('those of the API are there, and so is one for everything else', () => {
+  test('those of the API are there, as its OpenAPI document has them, and so is one for everything else', () => {
+    const named = OPERATIONS.filter((o) => o.answer).map((o) => `${o.method} ${o.path}`)
     expect(
       ofType(template, 'AWS::ApiGatewayV2::Route')
         .map((r) => r.Properties.RouteKey)
-        .filter((key) => !PUBLIC.includes(key))
         .sort(),
-    ).toEqual([
-      '$default',
-      'GET /v1/runs',
-      'GET /v1/runs/{runId}',
-      'GET /v1/runs/{runId}/audit',
-      'GET /v1/runs/{runId}/calls',
-      'GET /v1/runs/{runId}/sessions',
-      'GET /v1/runs/{runId}/sessions/{sessionId}',
-      'GET /v1/runs/{runId}/sessions/{sessionId}/messages',
-      'GET /v1/runs/{runId}/usage',
-      'GET /v1/teams',
-      'GET /v1/teams/{name}',
-      'GET /v1/usage',
-      'POST /v1/runs',
-      'POST /v1/runs/{runId}/cancel',
-      'POST /v1/runs/{runId}/input',
-      'POST /v1/runs/{runId}/receipts',
-    ])
+    ).toEqual(['$default', ...named].sort())
   })
 })
 

@@ -188,6 +188,7 @@ export function disturbed(
       get: (request) => read(() => table.get(request)),
       query: (request) => read(() => table.query(request)),
       put: (request) => write(() => table.put(request)),
+      delete: (request) => table.delete(request),
       update: (request) => write(() => table.update(request)),
     },
     reached: () => writes > at,

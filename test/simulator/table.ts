@@ -52,6 +52,13 @@ export function faultyTable(world: World, inv: Invocation): TableClient {
           return answer
         },
       ),
+    delete: (request) =>
+      world.port(
+        inv,
+        'write',
+        () => `delete ${nameOfKey(world, request.key.sk)}`,
+        () => table.delete(request),
+      ),
     update: (request) =>
       world.port(
         inv,

@@ -33,6 +33,7 @@ export interface TestEngineOptions {
   readonly prices?: Prices
   readonly clock?: Clock
   readonly leaseMs?: number
+  readonly retentionMs?: number
   readonly retryDelaysMs?: readonly number[]
   /** how long an invocation may take */
   readonly timeoutMs?: number
@@ -59,7 +60,7 @@ export function testEngine(options: TestEngineOptions): TestEngine {
     },
   })
   const ctx: EngineContext = {
-    store: createStore(options.table),
+    store: createStore(options.table, () => clock.now()),
     teams: fixedTeams(options.teams),
     prices: options.prices ?? { of: async () => undefined },
     model: createModel({ env: () => undefined, scripted }),
@@ -72,7 +73,11 @@ export function testEngine(options: TestEngineOptions): TestEngine {
     clock,
     ids: systemIds,
     log,
-    settings: { leaseMs: options.leaseMs ?? 90_000, eventAgeMs: 120_000 },
+    settings: {
+      leaseMs: options.leaseMs ?? 90_000,
+      eventAgeMs: 120_000,
+      ...(options.retentionMs !== undefined && { retentionMs: options.retentionMs }),
+    },
   }
   const engine: TestEngine = { ctx, scripted, invoker, complaints, events, lose: () => false }
   return engine

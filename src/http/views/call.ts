@@ -1,34 +1,12 @@
 import { formatUsd } from '../../domain/money.ts'
 import type { TeamDefinition } from '../../domain/team.ts'
 import type { ResponseSlot } from '../../domain/turn.ts'
-import type { CallOutcome, UsageSource } from '../../domain/usage.ts'
-import { time, type UsageView, usageView } from './figures.ts'
-import { type PriceView, priceSource, priceView } from './price.ts'
+import type { Answer, call } from '../shapes.ts'
+import { time, usageView } from './figures.ts'
+import { priceSource, priceView } from './price.ts'
 
 /** One model call, whatever came of it. */
-export interface CallView {
-  readonly sessionId: string
-  readonly turn: number
-  readonly attempt: number
-  readonly agent: string
-  readonly provider: string | null
-  /** the provider's id of the model */
-  readonly model: string
-  /** the model that answered, where the provider names another one */
-  readonly answeredBy: string | null
-  readonly outcome: CallOutcome
-  /** why it failed, was lost or is waste */
-  readonly cause: string | null
-  readonly usage: UsageView & { readonly cacheWrite1hTokens: number }
-  readonly usageSource: UsageSource
-  /** null: no price is known. Of an unknown outcome: the upper bound */
-  readonly costUsd: string | null
-  /** what `costUsd` follows from, with `usage` alone. Of an unknown outcome: the dearest rates of the upper bound */
-  readonly price: PriceView | null
-  readonly responseId: string | null
-  readonly startedAt: string
-  readonly durationMs: number
-}
+export type CallView = Answer<typeof call>
 
 /** An intent that was given up before the call is no call. */
 export const isCall = (slot: ResponseSlot): boolean => slot.outcome !== 'none'

@@ -1,25 +1,14 @@
 import { formatUsd } from '../../domain/money.ts'
 import type { Totals } from '../../domain/usage.ts'
+import type { Answer, figures, usage } from '../shapes.ts'
 
 /** Token counts as the API shows them. The breakdown of cache writes by lifetime matters for prices alone: single calls have it too. */
-export interface UsageView {
-  readonly calls: number
-  readonly inputTokens: number
-  readonly cacheReadTokens: number
-  readonly cacheWriteTokens: number
-  readonly outputTokens: number
-  readonly reasoningTokens: number
-}
-
+export type UsageView = Answer<typeof usage>
 /**
  * Usage with its money. `costUsd` is the priced part, always a number; `costComplete: false` says that calls without a
  * known price are among the calls, so that more was spent.
  */
-export interface FiguresView {
-  readonly usage: UsageView
-  readonly costUsd: string
-  readonly costComplete: boolean
-}
+export type FiguresView = Answer<typeof figures>
 
 export const usageView = (t: Omit<Totals, 'cost' | 'unpricedCalls' | 'cacheWrite1hTokens'>): UsageView => ({
   calls: t.calls,

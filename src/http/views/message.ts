@@ -1,23 +1,9 @@
 import type { AssistantMessage, LogSlots, Message, ResponseSlot } from '../../domain/turn.ts'
+import type { Answer, message } from '../shapes.ts'
 import { time } from './figures.ts'
 
 /** A message of a transcript. Only accepted answers are part of it. */
-export interface MessageView {
-  readonly turn: number
-  readonly role: 'system' | 'user' | 'assistant' | 'tool'
-  readonly content: string | readonly ContentPart[]
-  readonly toolCalls?: readonly { readonly id: string; readonly name: string; readonly arguments: string }[]
-  readonly toolCallId?: string
-  readonly toolName?: string
-  readonly isError?: true
-  readonly createdAt: string
-}
-
-/** Parts are used where an answer holds more than text. */
-export interface ContentPart {
-  readonly type: 'text' | 'reasoning'
-  readonly text: string
-}
+export type MessageView = Answer<typeof message>
 
 /** What turn 0 opens with. */
 export interface Opening {

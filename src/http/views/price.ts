@@ -1,17 +1,10 @@
 import { formatUsd } from '../../domain/money.ts'
 import type { Price } from '../../domain/pricing.ts'
 import type { ModelDefinition, PricePerMillion } from '../../domain/team.ts'
+import type { Answer, price } from '../shapes.ts'
 
 /** USD per million tokens, as in a team file's `cost`; a rate that is not known is null. */
-export interface PriceView {
-  readonly input: string
-  readonly output: string
-  readonly cacheRead: string | null
-  readonly cacheWrite: string | null
-  readonly cacheWrite1h: string | null
-  /** `team file`, or the price list with its version and date */
-  readonly source: string | null
-}
+export type PriceView = Answer<typeof price>
 
 export function priceView(p: Price, source: string | null): PriceView {
   const { input, output, cacheRead = null, cacheWrite = null, cacheWrite1h = null } = perMillion(p)

@@ -1,33 +1,17 @@
 import type { ReportRow } from '../../domain/report.ts'
 import { addTotals, NO_TOTALS, type Totals } from '../../domain/usage.ts'
 import { csvText, textCell } from '../csv.ts'
+import type { Answer, spend } from '../shapes.ts'
 import { type FiguresView, figuresView, type UsageView } from './figures.ts'
-import type { WasteView } from './run.ts'
 
 /** What a report may be cut by: `team`, `agent`, `model`, `outcome`, `day`, or `tag:NAME`. */
 export type GroupBy = string
 
 /** What finished rounds have spent, from the first to the last of these days, both included. */
-export interface SpendReport {
-  /** `2026-01-31`, in UTC, as all days here */
-  readonly from: string
-  readonly to: string
-  readonly groupBy: readonly GroupBy[]
-  readonly total: SpendFigures
-  /** one for each combination that occurs, in the order of its values */
-  readonly rows: readonly SpendRow[]
-}
-
+export type SpendReport = Answer<typeof spend>
+export type SpendRow = SpendReport['rows'][number]
 /** `usage` and `costUsd` count what was paid for and is known, waste included; what is unknown stands apart. */
-export interface SpendFigures extends FiguresView {
-  readonly unpricedCalls: number
-  readonly unknown: WasteView
-}
-
-export interface SpendRow extends SpendFigures {
-  /** by the names in `groupBy`; null: a run without that tag */
-  readonly group: { readonly [name: GroupBy]: string | null }
-}
+export type SpendFigures = SpendReport['total']
 
 export type DatedRow = ReportRow & { readonly day: string }
 

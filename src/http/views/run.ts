@@ -1,67 +1,19 @@
 import { isUnlimited } from '../../domain/budget.ts'
 import { rootSessionId } from '../../domain/ids.ts'
 import { type Amount, formatUsd, UNLIMITED } from '../../domain/money.ts'
-import type { Run, RunStatus } from '../../domain/run.ts'
-import { isTerminal, type SessionHeader, type SessionStatus } from '../../domain/session.ts'
-import type { ErrorInfo, StopReason } from '../../domain/turn.ts'
+import type { Run } from '../../domain/run.ts'
+import { isTerminal, type SessionHeader } from '../../domain/session.ts'
 import { addBooks, type Books, booksOf, known, unknown, waste } from '../../domain/usage.ts'
+import type { Answer, budget, run } from '../shapes.ts'
 import { lastChange, treeAsOf } from './as-of.ts'
-import { type FiguresView, figuresView, time, timeOrNull, type UsageView } from './figures.ts'
-
-export type SessionCounts = { readonly [S in SessionStatus | 'total']: number }
+import { figuresView, time, timeOrNull } from './figures.ts'
 
 /** A run as the API shows it. Money in USD as decimal strings, times ISO 8601 in UTC. */
-export interface RunView {
-  readonly runId: string
-  readonly team: string
-  /** the first agent; null for a list of tasks */
-  readonly agent: string | null
-  readonly status: RunStatus
-  readonly stopReason: StopReason | null
-  readonly round: number
-  /** the round's input; null for a list of tasks, and in lists */
-  readonly input: string | null
-  /** number of tasks; null: the run has an input */
-  readonly tasks: number | null
-  /** the root's answer once the round has ended; null in lists */
-  readonly output: string | null
-  readonly error: ErrorInfo | null
-  readonly rootSessionId: string
-  /** everything paid for and known, waste included, of the whole tree */
-  readonly usage: UsageView
-  readonly costUsd: string
-  readonly costComplete: boolean
-  readonly unpricedCalls: number
-  /** models without a known price, in words; null in lists */
-  readonly warnings: readonly string[] | null
-  /** paid for, but no part of a transcript; contained in `usage` and `costUsd` */
-  readonly waste: WasteView
-  /** calls of which no answer is known, at their upper bounds; not contained in `usage` and `costUsd` */
-  readonly unknown: WasteView
-  readonly budget: BudgetView | null
-  /** sessions by status; null in lists, which read the run's own item only */
-  readonly sessions: SessionCounts | null
-  readonly maxConcurrency: number
-  readonly tags: { readonly [key: string]: string }
-  readonly createdAt: string
-  readonly updatedAt: string
-  /** how old the figures are */
-  readonly asOf: string
-  readonly cancelRequestedAt: string | null
-  readonly finishedAt: string | null
-}
-
-export interface WasteView extends FiguresView {
-  readonly calls: number
-}
-
+export type RunView = Answer<typeof run>
 /** `usd = costUsd + unknown.costUsd + heldUsd + availableUsd`, at every look. */
-export interface BudgetView {
-  readonly usd: string | null
-  readonly tokens: number | null
-  readonly heldUsd: string | null
-  readonly availableUsd: string | null
-}
+export type BudgetView = Answer<typeof budget>
+export type WasteView = RunView['waste']
+export type SessionCounts = NonNullable<RunView['sessions']>
 
 /** What is known of a run beside its own item. */
 export interface RunParts {

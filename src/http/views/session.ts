@@ -1,60 +1,15 @@
 import { rootSessionId } from '../../domain/ids.ts'
-import {
-  isTerminal,
-  type SessionHeader,
-  type SessionKind,
-  type SessionStatus,
-  subtreeBooks,
-  subtreeSessions,
-} from '../../domain/session.ts'
+import { isTerminal, type SessionHeader, subtreeBooks, subtreeSessions } from '../../domain/session.ts'
 import { findAgent, modelName, type TeamDefinition } from '../../domain/team.ts'
-import type { ErrorInfo, StopReason } from '../../domain/turn.ts'
 import { type Books, booksOf, known } from '../../domain/usage.ts'
+import type { Answer, session } from '../shapes.ts'
 import { sessionAsOf } from './as-of.ts'
-import { figuresView, time, timeOrNull, type UsageView } from './figures.ts'
+import { figuresView, time, timeOrNull } from './figures.ts'
 import { treeBooks } from './run.ts'
 
 /** A session as the API shows it. Groups are hidden: their members stand under the root. */
-export interface SessionView {
-  readonly sessionId: string
-  readonly runId: string
-  readonly parentSessionId: string | null
-  readonly kind: Exclude<SessionKind, 'group'>
-  /** its place among the parent's children, or in the list of tasks */
-  readonly ordinal: number
-  /** null: the root of a list of tasks, which calls no model */
-  readonly agent: string | null
-  /** `provider/model` */
-  readonly model: string | null
-  /** a preview or null in lists, whole in the session's own route */
-  readonly task: string | null
-  readonly expectedOutput?: string
-  readonly status: SessionStatus
-  readonly stopReason: StopReason | null
-  /** a preview or null in lists, whole in the session's own route */
-  readonly output: string | null
-  readonly error: ErrorInfo | null
-  readonly attempt: number
-  readonly depth: number
-  /** own calls, waste included */
-  readonly usage: UsageView
-  readonly costUsd: string
-  readonly costComplete: boolean
-  /** the session and everything below it */
-  readonly subtree: SubtreeView
-  readonly createdAt: string
-  readonly startedAt: string | null
-  /** how old the figures are */
-  readonly asOf: string
-  readonly finishedAt: string | null
-}
-
-export interface SubtreeView {
-  readonly usage: UsageView
-  readonly costUsd: string
-  readonly costComplete: boolean
-  readonly sessions: number
-}
+export type SessionView = Answer<typeof session>
+export type SubtreeView = SessionView['subtree']
 
 export interface SessionTexts {
   readonly task: string | null

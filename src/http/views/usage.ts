@@ -1,6 +1,7 @@
 import type { SessionHeader } from '../../domain/session.ts'
 import { modelName, type TeamDefinition } from '../../domain/team.ts'
 import { addTotals, type BookRow, NO_TOTALS, type Totals } from '../../domain/usage.ts'
+import type { Answer, books } from '../shapes.ts'
 import { type FiguresView, figuresView } from './figures.ts'
 
 /**
@@ -8,12 +9,7 @@ import { type FiguresView, figuresView } from './figures.ts'
  * call whose outcome is known, waste included, and agree with each other. `byOutcome` has a line for each outcome that
  * occurred; its `unknown` line is an upper bound and stands in no other figure.
  */
-export interface UsageReport {
-  readonly total: FiguresView
-  readonly byAgent: { readonly [agent: string]: FiguresView }
-  readonly byModel: { readonly [model: string]: FiguresView }
-  readonly byOutcome: { readonly [outcome: string]: FiguresView }
-}
+export type UsageReport = Answer<typeof books>
 
 export function usageReport(headers: readonly SessionHeader[], team: TeamDefinition): UsageReport {
   const rows = headers.flatMap((h) => h.rows)

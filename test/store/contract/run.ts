@@ -180,7 +180,7 @@ export function runContract(open: () => Promise<TestTable>): void {
         v: 12,
         tags: { customer: 'Ä, Ö & Ü', status: 'a reserved word', empty: '' },
         dueAt: T0,
-        expiresAt: 1_790_000_000,
+        expiresAt: 4_000_000_000,
       })
       expect(await at.store.createRun(run)).toBe('written')
       expect(await at.store.getRun(run)).toEqual(run)

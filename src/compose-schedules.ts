@@ -1,0 +1,67 @@
+/** Schedules that stand in a file beside the teams: `schedules.yaml`. Read for the functions, and for the template. */
+import { readFile } from 'node:fs/promises'
+import { join } from 'node:path'
+import { parse } from 'yaml'
+import { SubledgerError } from './domain/errors.ts'
+import { SCHEDULE_ID } from './domain/ids.ts'
+import type { Schedule } from './domain/schedule.ts'
+import { readBody } from './http/schedules.ts'
+import { checkBody, scheduleBody } from './http/schemas.ts'
+import type { Schedules } from './ports.ts'
+
+export const SCHEDULES_FILE = 'schedules.yaml'
+
+/** A schedule of a file; one that is not enabled is there, and does not tick. */
+export interface FileSchedule extends Schedule {
+  readonly enabled: boolean
+}
+
+/**
+ * @returns none where there is no file
+ * @throws Error that names the file, the schedule and what is wrong with it
+ */
+export async function readSchedules(dir: string): Promise<readonly FileSchedule[]> {
+  const file = join(dir, SCHEDULES_FILE)
+  let text: string
+  try {
+    text = await readFile(file, 'utf8')
+  } catch (e) {
+    if ((e as NodeJS.ErrnoException).code === 'ENOENT') return []
+    throw e
+  }
+  const value: unknown = parse(text) ?? {}
+  if (!isMap(value)) throw new Error(`${file}: it must be a map with the key "schedules"`)
+  const { schedules = {}, ...others } = value
+  const [other] = Object.keys(others)
+  if (other !== undefined) throw new Error(`${file}: the key "${other}" is not known: there is "schedules" alone`)
+  if (!isMap(schedules)) throw new Error(`${file}: schedules must be a map of names`)
+  return Object.entries(schedules).map(([id, body]) => read(file, id, body))
+}
+
+function read(file: string, id: string, body: unknown): FileSchedule {
+  const fail = (what: string): never => {
+    throw new Error(`${file}: schedules.${id}: ${what}`)
+  }
+  if (!SCHEDULE_ID.test(id)) return fail('a name has letters, digits, - and _, at most 64')
+  if (!isMap(body)) return fail('must be a map')
+  const { enabled = true, ...rest } = body
+  if (typeof enabled !== 'boolean') return fail('enabled must be true or false')
+  try {
+    return { ...readBody(checkBody(scheduleBody, rest), id, 0), enabled }
+  } catch (e) {
+    if (!SubledgerError.is(e)) throw e
+    return fail(e.issues.map((i) => `${i.path.slice(1).replaceAll('/', '.')} ${i.message}`).join('; '))
+  }
+}
+
+const isMap = (value: unknown): value is { [key: string]: unknown } =>
+  typeof value === 'object' && value !== null && !Array.isArray(value)
+
+/** @param tenant whose schedules they are */
+export function createFileSchedules(dir: string, tenant: string): Schedules {
+  const enabled = async () => (await readSchedules(dir)).filter((s) => s.enabled)
+  return {
+    list: async (of) => (of === tenant ? enabled() : []),
+    get: async (ref) => (ref.tenant === tenant ? (await enabled()).find((s) => s.id === ref.id) : undefined),
+  }
+}

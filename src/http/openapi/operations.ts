@@ -1,0 +1,308 @@
+/** Every operation of the API, for its OpenAPI document. A test compares it with the routes that the app has. */
+import type * as z from 'zod/mini'
+import { ERRORS, type ErrorCode } from '../../domain/errors.ts'
+import { receiptsBody } from '../audit.ts'
+import {
+  budgetBody,
+  createRunBody,
+  inputBody,
+  listRunsQuery,
+  noBody,
+  noQuery,
+  pageQuery,
+  runQuery,
+  scheduleBody,
+} from '../schemas.ts'
+import {
+  audit,
+  books,
+  calls,
+  health,
+  messages,
+  receipts,
+  run,
+  runs,
+  schedule,
+  schedules,
+  session,
+  sessions,
+  spend,
+  team,
+  teams,
+} from '../shapes.ts'
+import { reportQuery } from '../usage-report.ts'
+
+type Schema = z.ZodMiniType
+
+export interface Operation {
+  readonly method: 'GET' | 'POST' | 'PUT' | 'DELETE'
+  /** with `{name}` for each parameter */
+  readonly path: string
+  readonly id: string
+  readonly summary: string
+  readonly query?: z.ZodMiniObject
+  readonly body?: Schema
+  /** the body may be left out */
+  readonly bodyOptional?: true
+  /** what it answers with when all is well; absent: it is not there in this version */
+  readonly answer?: {
+    readonly status: 200 | 201 | 202 | 204
+    readonly says: string
+    /** absent: no content */
+    readonly shape?: Schema
+    readonly type?: 'text/plain'
+    /** it may be CSV too */
+    readonly csv?: true
+    /** the answer has a `Location` */
+    readonly location?: true
+  }
+  /** refusals beside those that follow from its kind */
+  readonly refusals: readonly ErrorCode[]
+  /** holds no data and needs no authentication */
+  readonly open?: true
+}
+
+const RUN = '/v1/runs/{runId}'
+const SESSION = `${RUN}/sessions/{sessionId}`
+const ok = (shape: Schema, says: string) => ({ status: 200, says, shape }) as const
+const accepted = { status: 202, says: 'The run; `Location` is where it is', shape: run, location: true } as const
+
+export const OPERATIONS: readonly Operation[] = [
+  {
+    method: 'POST',
+    path: '/v1/runs',
+    id: 'startRun',
+    summary: 'Starts a run of a team, from an input or a list of tasks',
+    query: noQuery,
+    body: createRunBody,
+    answer: accepted,
+    refusals: ['unknown_team', 'bad_team', 'unknown_agent', 'unpriced_model', 'too_many_runs', 'not_supported'],
+  },
+  {
+    method: 'GET',
+    path: '/v1/runs',
+    id: 'listRuns',
+    summary: 'Runs, newest first',
+    query: listRunsQuery,
+    answer: ok(runs, 'A page of runs'),
+    refusals: [],
+  },
+  {
+    method: 'GET',
+    path: RUN,
+    id: 'getRun',
+    summary: 'A run. With exact=true its figures are summed from its calls now',
+    query: runQuery,
+    answer: ok(run, 'The run'),
+    refusals: ['unknown_run'],
+  },
+  {
+    method: 'GET',
+    path: `${RUN}/sessions`,
+    id: 'listSessions',
+    summary: 'Sessions of a run, in the order of their ids',
+    query: pageQuery,
+    answer: ok(sessions, 'A page of sessions'),
+    refusals: ['unknown_run'],
+  },
+  {
+    method: 'GET',
+    path: SESSION,
+    id: 'getSession',
+    summary: 'A session, with its whole task and output',
+    query: noQuery,
+    answer: ok(session, 'The session'),
+    refusals: ['unknown_run', 'unknown_session'],
+  },
+  {
+    method: 'GET',
+    path: `${SESSION}/messages`,
+    id: 'listMessages',
+    summary: 'The transcript of a session',
+    query: pageQuery,
+    answer: ok(messages, 'A page of messages'),
+    refusals: ['unknown_run', 'unknown_session'],
+  },
+  {
+    method: 'GET',
+    path: `${RUN}/calls`,
+    id: 'listCalls',
+    summary: 'Each model call of a run, waste included',
+    query: pageQuery,
+    answer: ok(calls, 'A page of calls'),
+    refusals: ['unknown_run'],
+  },
+  {
+    method: 'GET',
+    path: `${RUN}/usage`,
+    id: 'getUsage',
+    summary: 'The books of a run, by agent, model and outcome',
+    query: noQuery,
+    answer: ok(books, 'The books'),
+    refusals: ['unknown_run'],
+  },
+  {
+    method: 'POST',
+    path: `${RUN}/input`,
+    id: 'addInput',
+    summary: 'The conversation of an ended run goes on in a new round',
+    query: noQuery,
+    body: inputBody,
+    answer: accepted,
+    refusals: ['unknown_run', 'run_active', 'too_many_runs'],
+  },
+  {
+    method: 'PUT',
+    path: `${RUN}/budget`,
+    id: 'setBudget',
+    summary: 'Sets the budget of a run anew, in absolute values; one that waits for money goes on',
+    query: noQuery,
+    body: budgetBody,
+    answer: ok(run, 'The run'),
+    refusals: ['unknown_run'],
+  },
+  {
+    method: 'POST',
+    path: `${RUN}/cancel`,
+    id: 'cancelRun',
+    summary: 'Stops the whole tree; also answered when the run has ended',
+    query: noQuery,
+    body: noBody,
+    bodyOptional: true,
+    answer: accepted,
+    refusals: ['unknown_run'],
+  },
+  {
+    method: 'GET',
+    path: `${RUN}/audit`,
+    id: 'auditRun',
+    summary: 'Whether the books of a run balance, recomputed from its calls up',
+    query: noQuery,
+    answer: ok(audit, 'What was looked at, and what differs'),
+    refusals: ['unknown_run'],
+  },
+  {
+    method: 'POST',
+    path: `${RUN}/receipts`,
+    id: 'settleReceipts',
+    summary: "Settles calls of unknown outcome by the provider's receipts",
+    query: noQuery,
+    body: receiptsBody,
+    answer: ok(receipts, 'What came of each receipt'),
+    refusals: ['unknown_run'],
+  },
+  {
+    method: 'GET',
+    path: '/v1/usage',
+    id: 'report',
+    summary: 'What finished rounds have spent; as CSV with format=csv',
+    query: reportQuery,
+    answer: { ...ok(spend, 'The report'), csv: true },
+    refusals: [],
+  },
+  {
+    method: 'DELETE',
+    path: RUN,
+    id: 'deleteRun',
+    summary: 'Deletes an ended run; its money stays in the reports',
+    query: noQuery,
+    answer: { status: 204, says: 'It is gone' },
+    refusals: ['unknown_run', 'run_active'],
+  },
+  {
+    method: 'GET',
+    path: '/v1/schedules',
+    id: 'listSchedules',
+    summary: 'All schedules, those of the file too',
+    query: noQuery,
+    answer: ok(schedules, 'The schedules'),
+    refusals: [],
+  },
+  {
+    method: 'POST',
+    path: '/v1/schedules',
+    id: 'createSchedule',
+    summary: 'Starts runs at given times',
+    query: noQuery,
+    body: scheduleBody,
+    answer: { status: 201, says: 'The schedule', shape: schedule, location: true },
+    refusals: ['unknown_team', 'bad_team', 'unknown_agent', 'unpriced_model'],
+  },
+  {
+    method: 'DELETE',
+    path: '/v1/schedules/{id}',
+    id: 'deleteSchedule',
+    summary: 'Ends a schedule that was made over the API; its runs go on',
+    query: noQuery,
+    answer: { status: 204, says: 'It is gone' },
+    refusals: ['unknown_schedule'],
+  },
+  {
+    method: 'GET',
+    path: '/v1/teams',
+    id: 'listTeams',
+    summary: 'What can be run',
+    query: noQuery,
+    answer: ok(teams, 'All teams'),
+    refusals: [],
+  },
+  {
+    method: 'GET',
+    path: '/v1/teams/{name}',
+    id: 'getTeam',
+    summary: 'A team: its agents and models, with prices',
+    query: noQuery,
+    answer: ok(team, 'The team'),
+    refusals: ['unknown_team', 'bad_team'],
+  },
+  {
+    method: 'GET',
+    path: '/v1/health',
+    id: 'health',
+    summary: 'Whether the API answers',
+    answer: ok(health, 'It does'),
+    refusals: [],
+    open: true,
+  },
+  {
+    method: 'GET',
+    path: '/v1/openapi.json',
+    id: 'openapi',
+    summary: 'This document',
+    answer: { status: 200, says: 'OpenAPI 3.1' },
+    refusals: [],
+    open: true,
+  },
+  {
+    method: 'GET',
+    path: '/',
+    id: 'home',
+    summary: 'A line of text',
+    answer: { status: 200, says: 'A line of text', type: 'text/plain' },
+    refusals: [],
+    open: true,
+  },
+  ...(
+    [
+      ['GET', `${RUN}/events`, 'streamEvents', 'Events of a run, as a stream'],
+      ['POST', `${RUN}/retry`, 'retryRun', 'Tries failed tasks again'],
+      ['POST', `${RUN}/approvals/{approvalId}`, 'approve', 'Answers a tool call that waits for approval'],
+    ] as const
+  ).map(([method, path, id, summary]): Operation => ({ method, path, id, summary, refusals: ['not_supported'] })),
+]
+
+/** Every code that an operation may be refused with, in the order of ERRORS. */
+export function codesOf(operation: Operation): ErrorCode[] {
+  const { query, body, answer, open } = operation
+  const codes = new Set<ErrorCode>([...operation.refusals, 'forbidden'])
+  const add = (...more: ErrorCode[]) => {
+    for (const code of more) codes.add(code)
+  }
+  if (!open) add('unauthorized', 'keys_unavailable')
+  if (query) add('bad_request')
+  if (query && 'cursor' in query.shape) add('bad_cursor')
+  if (body) add('bad_request', 'bad_json', 'too_large', 'unsupported_media_type')
+  if (answer && body && operation.method === 'POST' && !operation.bodyOptional) add('idempotency_mismatch')
+  if (!open && answer) add('internal', 'throttled')
+  return (Object.keys(ERRORS) as ErrorCode[]).filter((code) => codes.has(code))
+}

@@ -1,0 +1,107 @@
+import type { Context } from 'hono'
+import { SubledgerError } from '../domain/errors.ts'
+import { SCHEDULE_ID } from '../domain/ids.ts'
+import { MAX_SCHEDULE_BYTES, MAX_SCHEDULES, PREVIEW_BYTES } from '../domain/limits.ts'
+import { NO_STATE, readSchedule, type Schedule, type ScheduleState } from '../domain/schedule.ts'
+import { byteLength, cutBytes } from '../domain/text.ts'
+import { checkStart } from '../engine/start-run.ts'
+import type { ApiContext, Route } from './api.ts'
+import { readJson } from './body.ts'
+import { once } from './idempotency.ts'
+import { checkBody, checkQuery, noQuery, type ScheduleBody, scheduleBody } from './schemas.ts'
+import type { Answer, schedule as shape } from './shapes.ts'
+import { time, timeOrNull } from './views/figures.ts'
+
+export const scheduleRoutes = (ctx: ApiContext): Route[] => [
+  {
+    path: '/v1/schedules',
+    methods: { GET: (c, tenant) => list(ctx, c, tenant), POST: (c, tenant) => create(ctx, c, tenant) },
+  },
+  { path: '/v1/schedules/:id', methods: { DELETE: (c, tenant) => remove(ctx, c, tenant) } },
+]
+
+async function list(ctx: ApiContext, c: Context, tenant: string): Promise<Response> {
+  checkQuery(noQuery, new URL(c.req.url).searchParams)
+  const stored = await ctx.store.listSchedules(tenant)
+  const states = new Map(stored.map(({ id, state }) => [id, state]))
+  const now = ctx.clock.now()
+  const inFile = (await ctx.schedules?.list(tenant)) ?? []
+  return c.json({
+    schedules: [
+      ...inFile.map((s) => view(s, states.get(s.id) ?? NO_STATE, 'file', now)),
+      ...stored.flatMap(({ schedule, state }) => (schedule ? [view(schedule, state, 'api', now)] : [])),
+    ],
+  })
+}
+
+async function create(ctx: ApiContext, c: Context, tenant: string): Promise<Response> {
+  checkQuery(noQuery, new URL(c.req.url).searchParams)
+  const body = checkBody(scheduleBody, await readJson(c.req.raw, ctx.settings.limits?.bodyBytes))
+  const now = ctx.clock.now()
+  const draft = readBody(body, '', now)
+  // what could never start is refused now, and not when nobody looks
+  await checkStart(ctx, { ...draft.run, tenant })
+  if (byteLength(JSON.stringify(draft)) > MAX_SCHEDULE_BYTES)
+    throw new SubledgerError('too_large', `A schedule may have at most ${MAX_SCHEDULE_BYTES} bytes.`)
+  const first = readSchedule(draft.expression, draft.timezone, now)(now)
+  if (first === undefined) throw invalid('/cron', 'does not come again')
+  if ((await ctx.store.listSchedules(tenant)).length >= MAX_SCHEDULES)
+    throw new SubledgerError('bad_request', `There are ${MAX_SCHEDULES} schedules already: delete one first.`)
+  return once(ctx, c, tenant, body, ctx.ids.nonce, async (name) => {
+    const schedule = { ...draft, id: name ?? ctx.ids.nonce() }
+    await ctx.store.putSchedule(tenant, schedule, first)
+    c.header('Location', `/v1/schedules/${schedule.id}`)
+    return c.json(view(schedule, { ...NO_STATE, dueAt: first }, 'api', now), 201)
+  })
+}
+
+async function remove(ctx: ApiContext, c: Context, tenant: string): Promise<Response> {
+  checkQuery(noQuery, new URL(c.req.url).searchParams)
+  const id = c.req.param('id') ?? ''
+  const found = SCHEDULE_ID.test(id) ? await ctx.store.getSchedule({ tenant, id }) : undefined
+  if (!found?.schedule)
+    throw new SubledgerError(
+      'unknown_schedule',
+      'There is no such schedule that was made over the API. GET /v1/schedules lists them; one of a file is ended there.',
+    )
+  await ctx.store.deleteSchedule({ tenant, id })
+  return c.body(null, 204)
+}
+
+/** @throws SubledgerError bad_request when it tells no time */
+export function readBody(body: ScheduleBody, id: string, createdAt: number): Schedule {
+  const { cron, rate, timezone = 'UTC', overlap = 'skip', ...run } = body
+  const expression = cron === undefined ? `rate(${rate})` : `cron(${cron})`
+  try {
+    readSchedule(expression, timezone, createdAt)
+  } catch (e) {
+    if (!(e instanceof RangeError)) throw e
+    throw invalid(/time zone/.test(e.message) ? '/timezone' : cron === undefined ? '/rate' : '/cron', e.message)
+  }
+  return { id, expression, timezone, overlap, run, createdAt }
+}
+
+const invalid = (path: string, message: string): SubledgerError =>
+  new SubledgerError('bad_request', `The body: ${path} ${message}.`, { issues: [{ path, message }] })
+
+function view(s: Schedule, state: ScheduleState, source: 'api' | 'file', now: number): Answer<typeof shape> {
+  const { team, agent = null, input, tasks, tags = {} } = s.run
+  const next = readSchedule(s.expression, s.timezone, s.createdAt)(now)
+  return {
+    scheduleId: s.id,
+    source,
+    expression: s.expression,
+    timezone: s.timezone,
+    overlap: s.overlap,
+    team,
+    agent,
+    input: input === undefined ? null : cutBytes(input, PREVIEW_BYTES),
+    tasks: tasks?.length ?? null,
+    tags,
+    createdAt: source === 'file' ? null : time(s.createdAt),
+    nextAt: timeOrNull(next ?? null),
+    queued: state.queued.length,
+    skipped: state.skipped,
+    lastTicks: state.ticks.map((t) => ({ scheduledAt: time(t.at), outcome: t.outcome, runId: t.runId })),
+  }
+}
