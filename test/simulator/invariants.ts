@@ -49,9 +49,9 @@ export class Invariants {
   readonly #timedOut = new Set<string>()
   #cancelled: { at: number; by: Invocation; round: number } | undefined
   #sweepLostAt = Number.NEGATIVE_INFINITY
-  /** headers as each sweep has seen them, and the sweeps that have changed something */
+  /** headers as each sweep has seen them, and the sweeps that have changed something, or were forestalled */
   readonly #seenBySweep = new Map<Invocation, Map<string, SessionHeader[]>>()
-  readonly #wrote = new Set<Invocation>()
+  readonly #acted = new Set<Invocation>()
 
   constructor(world: World) {
     this.#world = world
@@ -67,7 +67,7 @@ export class Invariants {
 
   /** Looks at one applied write. */
   written(inv: Invocation, change: Change, how: 'put' | 'update'): void {
-    this.#wrote.add(inv)
+    this.#acted.add(inv)
     if (change.kind === 'body') return
     this.#onceOnly(change, how)
     if (change.kind === 'run') this.#runWritten(inv, change)
@@ -318,6 +318,11 @@ export class Invariants {
 
   // ------------------------------------------------------------------ what the sweep owes
 
+  /** Whose change was made already cannot tell whether its own write was, nor whether the rest of it was seen to. */
+  refused(inv: Invocation): void {
+    this.#acted.add(inv)
+  }
+
   /** What an invocation gets to read: a driver sees a stop, a sweep sees headers. */
   read(inv: Invocation, items: readonly Item[]): void {
     if (inv.kind === 'worker') {
@@ -367,7 +372,7 @@ export class Invariants {
     }
     // one that has been asked to stop may be told as often as anybody likes
     const young = h.stop === null && h.updatedAt + this.#world.options.eventAgeMs > now + 2_000
-    return young && !this.#wrote.has(inv) ? `its event is only ${now - h.updatedAt} ms old` : undefined
+    return young && !this.#acted.has(inv) ? `its event is only ${now - h.updatedAt} ms old` : undefined
   }
 
   /** Lambda has taken an event for it. */

@@ -69,7 +69,10 @@ export function faultyTable(world: World, inv: Invocation): TableClient {
           if (answer.written) {
             applied(request.key.sk, answer.item, 'update')
             world.invariants.read(inv, [answer.item])
-          } else world.note(inv, `   REFUSED: ${request.condition}`)
+          } else {
+            world.note(inv, `   REFUSED: ${request.condition}`)
+            world.invariants.refused(inv)
+          }
           return answer
         },
       ),
