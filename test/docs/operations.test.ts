@@ -61,7 +61,7 @@ test('the functions are those of the stack, and may do on the table what their r
   for (const [name, , may] of rows) {
     const policies = resources.Resources[functions[code(name!)].role].Properties.Policies
     const actions: string[] = policies
-      .flatMap((p: { PolicyDocument: { Statement: object[] } }) => p.PolicyDocument.Statement)
+      .flatMap((p: { PolicyDocument?: { Statement: object[] } }) => p.PolicyDocument?.Statement ?? [])
       .flatMap((s: { Action: string | string[] }) => s.Action)
     const verbs = ['GetItem', 'PutItem', 'UpdateItem', 'DeleteItem', 'Query'].filter((v) =>
       actions.includes(`dynamodb:${v}`),

@@ -46,7 +46,9 @@ beforeAll(async () => {
     SUBLEDGER_LAMBDA_ENDPOINT: lambda.url,
     SUBLEDGER_WORKER: 'worker',
     SUBLEDGER_AUTH: 'iam',
-    SUBLEDGER_IAM_PRINCIPALS: JSON.stringify([{ principal: '123456789012', tenant: 'local', scopes: ['read', 'run'] }]),
+    SUBLEDGER_IAM_PRINCIPALS: JSON.stringify([
+      { principal: '123456789012', tenant: 'local', scopes: ['read', 'run', 'admin'] },
+    ]),
     SUBLEDGER_EVENT_AGE_SECONDS: '0.001',
     SUBLEDGER_TEAMS: path.resolve('test/offline/teams'),
   })
@@ -108,7 +110,8 @@ async function use(): Promise<void> {
       ...(body && { body: JSON.stringify(body) }),
       isBase64Encoded: false,
     })
-    const expected = route === '/v1/schedules' && method === 'POST' ? 201 : { POST: 202, GET: 200, DELETE: 204 }[method]
+    const expected =
+      route === '/v1/schedules' && method === 'POST' ? 201 : { POST: 202, GET: 200, PUT: 200, DELETE: 204 }[method]
     expect([method, route, answer.statusCode]).toEqual([method, route, expected])
     return answer.body ? JSON.parse(answer.body) : undefined
   }
@@ -134,6 +137,10 @@ async function use(): Promise<void> {
   await call('GET', '/v1/runs')
 
   await call('DELETE', `/v1/runs/${runId}`)
+  const poor = await call('POST', '/v1/runs', { team: 'fan-out', input: 'Go', budget: { tokens: 1 } })
+  await work()
+  await call('PUT', `/v1/runs/${poor.runId}/budget`, { tokens: 1_000_000 })
+  await work()
   const { scheduleId } = await call('POST', '/v1/schedules', { rate: '1 day', team: 'fan-out', input: 'Go' })
   await call('GET', '/v1/schedules')
   await call('DELETE', `/v1/schedules/${scheduleId}`)

@@ -30,7 +30,10 @@ export interface Statement {
 
 /** Everything a role may do. */
 export const statementsOf = (role: Resource): readonly Statement[] =>
-  role.Properties.Policies.flatMap((p: { PolicyDocument: { Statement: Statement[] } }) => p.PolicyDocument.Statement)
+  // one that is not there is a reference to AWS::NoValue
+  role.Properties.Policies.flatMap(
+    (p: { PolicyDocument?: { Statement: Statement[] } }) => p.PolicyDocument?.Statement ?? [],
+  )
 
 /** What is wrong with a statement: a wildcard among its actions or resources. */
 export function wildcards(statement: Statement): readonly string[] {
