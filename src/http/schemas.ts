@@ -186,6 +186,10 @@ export const listRunsQuery = z.strictObject({
   status: z.optional(z.enum(RUN_STATUSES, { error: `must be one of ${RUN_STATUSES.join(', ')}` })),
   team: z.optional(name),
 })
+const flag = z.optional(z.enum(['true', 'false'], { error: 'must be true or false' }))
+export const startQuery = z.strictObject({
+  dryRun: flag.check(z.describe('true: nothing is started; the answer says what the run may cost')),
+})
 export const runQuery = z.strictObject({
   exact: z.optional(z.enum(['true', 'false'], { error: 'must be true or false' })),
 })
