@@ -223,16 +223,17 @@ function costOfTokens(
 }
 
 function sessionText(team: TeamDefinition, agent: AgentDefinition, at: number): string {
-  const own = ownMost(team, agent, 0, at)
-  const answers =
-    own.answers === 1
-      ? 'one answer'
-      : `${own.answers} answers (${agent.maxIterations === null ? 'the default of max_iterations' : 'its max_iterations'})`
+  const { answers, calls, cap } = ownMost(team, agent, 0, at)
+  const which = agent.maxIterations === null ? 'the default of max_iterations' : 'its max_iterations'
+  const how =
+    answers === 1
+      ? `a session answers once, with up to ${cap} tokens`
+      : `a session answers up to ${answers} times (${which}), each time with up to ${cap} tokens`
   const below =
-    agent.subAgents.length > 0
-      ? `, and up to ${fanOut(team)} sub-sessions with each answer, over ${levelsOf(team)} levels`
+    answers > 1 && agent.subAgents.length > 0
+      ? `; each answer but the last may start ${fanOut(team)} sub-sessions, over ${levelsOf(team)} levels in all`
       : ''
-  return `${nameOf(team, agent)}: a session has at most ${answers}, each of up to ${own.cap} tokens and after up to ${own.calls / own.answers - 1} failed calls${below}.`
+  return `${nameOf(team, agent)}: ${how}, after up to ${calls / answers - 1} failed calls${below}.`
 }
 
 const priceTexts = (team: TeamDefinition, agents: readonly AgentDefinition[]): string[] =>

@@ -17,13 +17,13 @@ type Readonlys<T> = T extends readonly (infer E)[]
     ? { readonly [K in keyof T]: Readonlys<T[K]> }
     : T
 
-const says = (description: string) => z.describe(description)
-const text = z.string()
-const texts = z.nullable(text)
-const count = z.int().check(z.minimum(0))
+export const says = (description: string) => z.describe(description)
+export const text = z.string()
+export const texts = z.nullable(text)
+export const count = z.int().check(z.minimum(0))
 const money = z.string().check(z.regex(/^-?\d+(\.\d+)?$/), says('USD, exact, without exponent'))
-const maybeMoney = z.nullable(money)
-const time = z.string().check(z.regex(/^\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d\.\d{3}Z$/), says('ISO 8601 in UTC'))
+export const maybeMoney = z.nullable(money)
+export const time = z.string().check(z.regex(/^\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d\.\d{3}Z$/), says('ISO 8601 in UTC'))
 const maybeTime = z.nullable(time)
 const asOf = time.check(says('how old the figures are'))
 const runId = z.string().check(z.regex(/^[0-9A-HJKMNP-TV-Z]{26}$/))
@@ -195,55 +195,6 @@ export const team = z.strictObject({
   models: z.record(text, model),
 })
 
-const how = z.array(text).check(says('how the figures came about, in words'))
-export const estimate = z.strictObject({
-  team: text,
-  agent: texts.check(says('the first agent; null for a list of tasks')),
-  tasks: z.nullable(count),
-  at: time.check(says('when it was made: prices are those of this time')),
-  least: z.strictObject({
-    usd: maybeMoney.check(says('null: a price that it needs is not known')),
-    tokens: count,
-    calls: count.check(says('calls that must be made')),
-    how,
-  }),
-  most: z.strictObject({
-    usd: maybeMoney.check(says('null: nothing bounds it, or a price is not known; `how` says why')),
-    tokens: z.nullable(count).check(says('null: nothing bounds it')),
-    how,
-  }),
-  agents: z
-    .array(
-      z.strictObject({
-        agent: text,
-        model: text.check(says('provider/model')),
-        price: z.nullable(price).check(says('what a small prompt costs, as the run would keep it; null: not known')),
-        outputCap: count.check(says('output tokens of one call, at most')),
-        answers: count.check(says('answers of one session, at most')),
-        calls: count.check(says('calls of one session, at most, with those that may fail')),
-        firstCalls: z
-          .nullable(z.strictObject({ count, leastTokens: count, holdUsd: maybeMoney, holdTokens: count }))
-          .check(says('those that the run starts with; the hold is that of the largest one. null: none of this agent')),
-      }),
-    )
-    .check(says('all that may come to work')),
-  unpriced: z.array(text).check(says('models of these agents without a known price, provider/model')),
-  budget: z
-    .nullable(
-      z.strictObject({
-        usd: maybeMoney,
-        tokens: z.nullable(count),
-        firstCall: z
-          .enum(['whole', 'shrunk', 'no'])
-          .check(says('whether it covers a first call: as it is, with a smaller output cap, or not')),
-        outputCap: z.nullable(count).check(says('output cap with which it covers one; null: it does not')),
-        holdUsd: maybeMoney.check(says('what a first call holds with its whole output cap; null: no price is known')),
-        holdTokens: count,
-      }),
-    )
-    .check(says('null: none was given')),
-})
-
 const spendFigures = { ...priced, unpricedCalls: count, unknown: waste }
 export const spend = z.strictObject({
   from: text,
@@ -342,7 +293,6 @@ for (const [id, shape, description] of [
   ['Price', price, 'USD per million tokens; a rate that is not known is null'],
   ['Budget', budget, 'usd = costUsd + unknown.costUsd + heldUsd + availableUsd, at every look'],
   ['Run', run, 'One execution of a team'],
-  ['Estimate', estimate, 'The least and the most that a run may cost, before it starts'],
   ['Session', session, "One agent's conversation inside a run"],
   ['Message', message, 'A message of a transcript. Only accepted answers are part of it'],
   ['Call', call, 'One model call, whatever came of it'],

@@ -2,6 +2,7 @@
 import type * as z from 'zod/mini'
 import { ERRORS, type ErrorCode } from '../../domain/errors.ts'
 import { receiptsBody } from '../audit.ts'
+import { estimate } from '../estimate-shape.ts'
 import {
   budgetBody,
   createRunBody,
@@ -18,7 +19,6 @@ import {
   audit,
   books,
   calls,
-  estimate,
   health,
   messages,
   receipts,
