@@ -16,11 +16,14 @@ export class ApiError extends Error {
   readonly status: number
   /** where the input is wrong, as far as the API told */
   readonly issues: readonly { readonly path: string; readonly message: string }[]
+  /** the API's code of it; null: there is none */
+  readonly code: string | null
 
-  constructor(status: number, message: string, issues: ApiError['issues'] = []) {
+  constructor(status: number, message: string, issues: ApiError['issues'] = [], code: string | null = null) {
     super(message)
     this.status = status
     this.issues = issues
+    this.code = code
   }
 }
 
@@ -91,10 +94,11 @@ function parse(text: string): unknown {
 }
 
 function refusal(status: number, value: unknown): ApiError {
-  const problem = (value ?? {}) as { detail?: unknown; message?: unknown; errors?: unknown }
+  const problem = (value ?? {}) as { detail?: unknown; message?: unknown; errors?: unknown; code?: unknown }
   const detail = [problem.detail, problem.message].find((d) => typeof d === 'string')
   const issues = Array.isArray(problem.errors) ? (problem.errors as ApiError['issues']) : []
-  return new ApiError(status, detail === undefined ? `The API answered with status ${status}.` : String(detail), issues)
+  const text = detail === undefined ? `The API answered with status ${status}.` : String(detail)
+  return new ApiError(status, text, issues, typeof problem.code === 'string' ? problem.code : null)
 }
 
 /** fetch hides the reason of a failed connection in the cause. */

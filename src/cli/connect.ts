@@ -19,6 +19,8 @@ export interface ConnectOptions {
   readonly teams: boolean
   /** where they are, when it is not the usual folder */
   readonly teamsDir?: string
+  /** which books it needs where the API is in this process: those that are there already, unless it says otherwise */
+  readonly books?: 'made if missing' | 'none'
 }
 
 /** Where the embedded books are kept unless told otherwise. */
@@ -37,11 +39,13 @@ export async function connect(io: Io, args: Arguments, options: ConnectOptions):
   }
   if (args.text('auth') !== undefined)
     throw new UsageError('--auth is for an API elsewhere: say which one with --url URL (SUBLEDGER_URL).')
-  const { startEmbedded } = await import('../local/embedded.ts')
   const teams = options.teamsDir ?? teamsDir(io, args)
   if (options.teams) await checkTeams(teams)
+  const data = dataDir(io, args)
+  if (options.books === undefined) await checkBooks(data)
+  const { startEmbedded } = await import('../local/embedded.ts')
   const embedded = await startEmbedded({
-    dataDir: dataDir(io, args),
+    dataDir: options.books === 'none' ? null : data,
     teamsDir: teams,
     env: io.env,
     work: options.work,
@@ -82,6 +86,15 @@ export async function checkTeams(dir: string): Promise<void> {
   if (!found?.isDirectory())
     throw new UsageError(
       `There is no folder "${dir}": say where the team files are with --teams DIR (SUBLEDGER_TEAMS).`,
+    )
+}
+
+/** @throws UsageError where there are no books: a look at them must not make any */
+async function checkBooks(dir: string): Promise<void> {
+  const { holdsBooks } = await import('../local/data-lock.ts')
+  if (!(await holdsBooks(dir)))
+    throw new UsageError(
+      `There are no books under "${dir}": say where they are with --data DIR (SUBLEDGER_DATA), or which API has them with --url URL. "subledger run" and "subledger dev" begin new ones.`,
     )
 }
 

@@ -3,6 +3,7 @@ import type { SessionView } from '../http/views/session.ts'
 import type { Client } from './client.ts'
 import type { Connection } from './connect.ts'
 import { EXIT, type ExitCode, type Io } from './io.ts'
+import { taskLines } from './task-lines.ts'
 import { count, money, printable } from './text.ts'
 import { remarks, treeLines } from './tree.ts'
 
@@ -64,7 +65,7 @@ export async function followRun(
   }
   const sessions = await client.all<SessionView>(`${runPath(runId)}/sessions`, 'sessions')
   if (options.json) io.out(JSON.stringify({ run: ended, sessions }, null, 2))
-  else printRun(io, ended, sessions)
+  else await printRun(io, client, ended, sessions)
   if (ended.status === 'waiting')
     io.err(
       `The run is out of budget: "subledger budget ${runId} USD" raises it and goes on, "subledger cancel" ends it.`,
@@ -72,7 +73,7 @@ export async function followRun(
   return ended.status === 'completed' ? EXIT.ok : EXIT.failed
 }
 
-export function printRun(io: Io, run: RunView, sessions: readonly SessionView[]): void {
+export async function printRun(io: Io, client: Client, run: RunView, sessions: readonly SessionView[]): Promise<void> {
   io.out(`run ${run.runId}  team ${printable(run.team)}  round ${run.round}  ${run.status}`)
   io.out('')
   for (const line of treeLines(run, sessions)) io.out(line)
@@ -82,4 +83,5 @@ export function printRun(io: Io, run: RunView, sessions: readonly SessionView[])
     io.out('')
     for (const line of printable(run.output).split('\n')) io.out(line)
   }
+  if (run.tasks !== null) for (const line of await taskLines(client, run, sessions)) io.out(line)
 }

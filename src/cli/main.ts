@@ -1,3 +1,4 @@
+import { readFile } from 'node:fs/promises'
 import { pathToFileURL } from 'node:url'
 import { SubledgerError } from '../domain/errors.ts'
 import { ApiError } from './client.ts'
@@ -10,6 +11,7 @@ const COMMANDS: { readonly [name: string]: () => Promise<Command> } = {
   dev: async () => (await import('./commands/dev.ts')).dev,
   demo: async () => (await import('./commands/demo.ts')).demo,
   run: async () => (await import('./commands/run.ts')).run,
+  estimate: async () => (await import('./commands/estimate.ts')).estimate,
   input: async () => (await import('./commands/input.ts')).input,
   budget: async () => (await import('./commands/budget.ts')).budget,
   cancel: async () => (await import('./commands/cancel.ts')).cancel,
@@ -25,7 +27,7 @@ const COMMANDS: { readonly [name: string]: () => Promise<Command> } = {
 }
 
 /** Commands that are not there yet: they say so. */
-const NOT_THERE = ['retry', 'approve', 'delete', 'watch', 'estimate', 'export', 'replay', 'init']
+const NOT_THERE = ['retry', 'approve', 'delete', 'watch', 'export', 'replay', 'init']
 
 export async function main(io: Io, argv: readonly string[]): Promise<ExitCode> {
   const [name, ...rest] = argv
@@ -34,12 +36,17 @@ export async function main(io: Io, argv: readonly string[]): Promise<ExitCode> {
       await help(name === undefined ? io.err : io.out)
       return name === undefined ? EXIT.usage : EXIT.ok
     }
+    if (name === 'version' || name === '--version' || name === '-v') {
+      io.out(await version())
+      return EXIT.ok
+    }
     if (NOT_THERE.includes(name)) throw new UsageError(`"${name}" is not supported by this version.`)
     const load = Object.hasOwn(COMMANDS, name) ? COMMANDS[name] : undefined
     if (!load) throw new UsageError(`There is no command "${name}". "subledger help" lists them.`)
     const command = await load()
     if (rest.includes('--help') || rest.includes('-h')) {
       io.out(`subledger ${command.usage}\n  ${command.summary}`)
+      if (!OWN_OPTIONS.includes(name)) for (const line of COMMON) io.out(line)
       return EXIT.ok
     }
     try {
@@ -60,9 +67,9 @@ function told(io: Io, e: unknown): ExitCode {
     return EXIT.usage
   }
   if (e instanceof ApiError || SubledgerError.is(e)) {
-    io.err(printable(e.message))
+    io.err(printable(inWordsOfCommands(e.message, e.code)))
     const untold = e.issues.filter((i) => !e.message.includes(i.path) || !e.message.includes(i.message))
-    for (const i of untold) io.err(`  ${printable(`${i.path} ${i.message}`.trim())}`)
+    for (const i of untold) io.err(`  ${printable(`${inWordsOfCommands(i.path)} ${i.message}`.trim())}`)
     // a server that fails is no fault of the user; one that does not know what it was asked for is told so
     return (e.status >= 400 && e.status < 500) || e.status === 501 ? EXIT.usage : EXIT.failed
   }
@@ -74,15 +81,47 @@ function told(io: Io, e: unknown): ExitCode {
   return EXIT.failed
 }
 
+/** What the API says of its routes and fields, as somebody at a terminal knows it. */
+function inWordsOfCommands(text: string, code: string | null = null): string {
+  const instead = code !== null && Object.hasOwn(INSTEAD, code) ? INSTEAD[code]! : ''
+  return text
+    .replace(/ (?:GET|POST|PUT|DELETE) \/v1\/\S+ [^.]*\./g, instead)
+    .replace(/^The body: /, '')
+    .replace(/\/budget(\/usd)?(?![/\w])/g, '--budget')
+    .replace(/(^|\s)\/agent(?![/\w])/g, '$1--agent')
+}
+
+const INSTEAD: { readonly [code: string]: string } = {
+  unknown_run: ' "subledger list" lists them.',
+  unknown_session: ' "subledger sessions RUN" lists them.',
+}
+
+async function version(): Promise<string> {
+  const text = await readFile(new URL('../../package.json', import.meta.url), 'utf8')
+  return (JSON.parse(text) as { version: string }).version
+}
+
+/** Commands that talk to no API. */
+const OWN_OPTIONS = ['dev', 'demo', 'validate']
+
+const COMMON = [
+  'Options of every command that looks at runs:',
+  '  --data DIR   the books on this machine (SUBLEDGER_DATA; .subledger unless given)',
+  '  --teams DIR  the folder of team files (SUBLEDGER_TEAMS; teams unless given)',
+  '  --url URL    a running API instead of the two (SUBLEDGER_URL)',
+  '  --auth iam   requests to it are signed with the AWS credentials at hand. A bearer token is taken from',
+  '               SUBLEDGER_TOKEN alone, so that it stands in no list of processes',
+  '  --json       what the API answers, as JSON',
+]
+
 async function help(print: (line: string) => void): Promise<void> {
   print('Subledger: teams of LLM agents, with books that balance.\n')
   for (const load of Object.values(COMMANDS)) {
     const { usage, summary } = await load()
     print(`  subledger ${usage}\n      ${summary}`)
   }
-  print('\nCommands work on the books under .subledger (--data DIR, SUBLEDGER_DATA) and the teams under teams')
-  print('(--teams DIR, SUBLEDGER_TEAMS), or on a running API with --url URL (SUBLEDGER_URL): with the token')
-  print('of SUBLEDGER_TOKEN, or signed with the AWS credentials at hand (--auth iam).')
+  print('')
+  for (const line of COMMON) print(line)
   print('Exit codes: 0 good, 1 the run did not complete, 2 wrong use or bad input, 130 interrupted.')
 }
 
@@ -128,4 +167,6 @@ function processIo(): Io {
 
 if (process.argv[1] !== undefined && import.meta.url === pathToFileURL(process.argv[1]).href) {
   process.exitCode = await main(processIo(), process.argv.slice(2))
+  // a model call that was left to the next start must not keep this process; what was printed goes out first
+  process.stdout.write('', () => process.stderr.write('', () => process.exit()))
 }

@@ -8,7 +8,7 @@ const WIDEST_AGENT = 40
 export function treeLines(run: RunView, sessions: readonly SessionView[]): string[] {
   const header = ['session', 'kind', 'status', 'calls', 'input', 'output', 'cost']
   const rows = inOrder(sessions).map(({ session: s, branch }) => [
-    branch + oneLine(s.agent ?? '(list of tasks)', WIDEST_AGENT),
+    branch + agentName(s),
     s.kind,
     statusText(s),
     count(s.usage.calls),
@@ -46,8 +46,10 @@ export function remarks(run: RunView): string[] {
 const statusText = (s: SessionView): string =>
   s.stopReason !== null && s.stopReason !== 'end_turn' ? `${s.status} (${s.stopReason})` : s.status
 
-/** Parents before their children, children in their order. */
-function inOrder(sessions: readonly SessionView[]): { session: SessionView; branch: string }[] {
+export const agentName = (s: SessionView): string => oneLine(s.agent ?? '(list of tasks)', WIDEST_AGENT)
+
+/** Parents before their children, children in their order; `branch` is what is drawn before each. */
+export function inOrder(sessions: readonly SessionView[]): { session: SessionView; branch: string }[] {
   const ids = new Set(sessions.map((s) => s.sessionId))
   const children = Map.groupBy(sessions, (s) =>
     s.parentSessionId !== null && ids.has(s.parentSessionId) ? s.parentSessionId : null,

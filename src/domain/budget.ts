@@ -15,6 +15,16 @@ export function inputBound(system: string, messages: readonly unknown[], tools: 
   return bytes + MESSAGE_OVERHEAD * messages.length + PROMPT_OVERHEAD
 }
 
+/** Bytes of UTF-8 that one token stands for at most: text of any language stays well below it. */
+export const TOKEN_BYTES = 16
+
+/**
+ * A lower bound of a prompt's tokens: a token for every 16 bytes of its texts. What a provider puts around them is left out.
+ * Only long runs of one character have fewer tokens.
+ */
+export const inputFloor = (texts: readonly string[]): number =>
+  Math.max(1, Math.floor(texts.reduce((sum, text) => sum + byteLength(text), 0) / TOKEN_BYTES))
+
 /** The most that a call may cost: every input token at the dearest rate, every output token up to the cap. */
 export function holdOf(estimate: number, cap: number, price: Price | null): Amount {
   const usd = price ? BigInt(estimate) * dearestInput(price) + BigInt(cap) * price.output : 0n

@@ -51,6 +51,24 @@ export function dearestAt(schedule: PriceSchedule, at: number, mostPromptTokens:
   }
 }
 
+/** The least that a token of each kind may cost in a call made at `at` with a prompt of `least` to `most` tokens. */
+export function cheapestAt(schedule: PriceSchedule, at: number, prompt: { least: number; most: number }): Price {
+  const tiers = tiersAt(schedule, at).filter((tier) => tier.from <= prompt.most)
+  const prices = tiers.slice(tiers.findLastIndex((tier) => tier.from <= prompt.least))
+  return {
+    input: least(prices.flatMap(({ price: p }) => [p.input, p.cacheRead, p.cacheWrite, p.cacheWrite1h])),
+    output: least(prices.map((t) => t.price.output)),
+  }
+}
+
+/** As dearestAt, of a call made at `at` or any time later, as far as the schedule knows what comes. */
+export function dearestFrom(schedule: PriceSchedule, at: number, mostPromptTokens: number): Price {
+  // what holds all day has taken the place of all before it
+  const first = schedule.findLastIndex((p) => !p.daily && (p.since === undefined || at >= p.since))
+  const prices = schedule.slice(Math.max(0, first)).map((p) => dearestAt([{ tiers: p.tiers }], at, mostPromptTokens))
+  return { input: most(prices.map((p) => p.input)), output: most(prices.map((p) => p.output)) }
+}
+
 function tiersAt(schedule: PriceSchedule, at: number): readonly Tier[] {
   const period = schedule.findLast((p) => (p.since === undefined || at >= p.since) && holdsDaily(p.daily, at))
   return (period ?? schedule[0]!).tiers
@@ -91,3 +109,5 @@ export const dearestInput = (p: Price): bigint => most([p.input, p.cacheRead, p.
 
 const most = (rates: readonly (bigint | undefined)[]): bigint =>
   rates.reduce<bigint>((m, r) => (r !== undefined && r > m ? r : m), 0n)
+const least = (rates: readonly (bigint | undefined)[]): bigint =>
+  rates.filter((r) => r !== undefined).reduce((m, r) => (r < m ? r : m))

@@ -1,5 +1,13 @@
 import { parseUsd } from './money.ts'
-import { dearestAt, type Price, type PricePeriod, type PriceSchedule, priceAt } from './pricing.ts'
+import {
+  cheapestAt,
+  dearestAt,
+  dearestFrom,
+  type Price,
+  type PricePeriod,
+  type PriceSchedule,
+  priceAt,
+} from './pricing.ts'
 
 /**
  * A resolved team: what a team file says after validation, with nothing left to look up. It is frozen with the run
@@ -137,6 +145,32 @@ export function priceOf(model: Priced, call: PricedCall): Price | null {
 export function dearestOf(model: Priced, call: PricedCall): Price | null {
   const schedule = model.cost ? [{ tiers: [{ from: 0, price: priceFrom(model.cost) }] }] : scheduleOf(model.prices)
   return schedule && dearestAt(schedule, call.at, call.inputTokens)
+}
+
+/** The least that a token of a call's input and output may be charged at, whichever model answers; null: no price is known. */
+export function cheapestOf(model: Priced, call: { at: number; least: number; most: number }): Price | null {
+  const prices = schedulesOf(model).map((schedule) => cheapestAt(schedule, call.at, call))
+  return prices.length === 0
+    ? null
+    : prices.reduce((a, b) => ({ input: low(a.input, b.input), output: low(a.output, b.output) }))
+}
+
+/** The most that a token may be charged at in a call made at `at` or later, whichever model answers; null: no price is known. */
+export function dearestLaterOf(model: Priced, call: PricedCall): Price | null {
+  const prices = schedulesOf(model).map((schedule) => dearestFrom(schedule, call.at, call.inputTokens))
+  return prices.length === 0
+    ? null
+    : prices.reduce((a, b) => ({ input: high(a.input, b.input), output: high(a.output, b.output) }))
+}
+
+const low = (a: bigint, b: bigint) => (a < b ? a : b)
+const high = (a: bigint, b: bigint) => (a > b ? a : b)
+
+/** The prices of the model and of those that may answer in its place. */
+function schedulesOf(model: Priced): PriceSchedule[] {
+  if (model.cost) return [[{ tiers: [{ from: 0, price: priceFrom(model.cost) }] }]]
+  if (!model.prices) return []
+  return [model.prices.schedule, ...Object.values(model.prices.others ?? {})].map((s) => s.map(periodFrom))
 }
 
 function scheduleOf(prices: ModelPrices | undefined, answeredBy?: string): PriceSchedule | null {

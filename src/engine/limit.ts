@@ -43,7 +43,7 @@ function usdOf(text: string): bigint {
 }
 
 /** All agents that may come to work in a run that begins with these. */
-function reachable(team: TeamDefinition, first: readonly string[]): string[] {
+export function reachable(team: TeamDefinition, first: readonly string[]): string[] {
   const found = new Set(first)
   for (const name of found) for (const sub of findAgent(team, name)?.subAgents ?? []) found.add(sub)
   return [...found]

@@ -119,8 +119,20 @@ export async function checkStart(
   ctx: Pick<EngineContext, 'teams' | 'settings' | 'prices'>,
   request: StartRun,
 ): Promise<void> {
+  await planStart(ctx, request)
+}
+
+/**
+ * What a run would begin with, were it started so, now: nothing is written.
+ * @throws SubledgerError unknown_team, unknown_agent, bad_team, bad_request, unpriced_model
+ */
+export async function planStart(
+  ctx: Pick<EngineContext, 'teams' | 'settings' | 'prices'>,
+  request: StartRun,
+): Promise<{ team: TeamDefinition; limit: Amount; input: RunInput }> {
   const limits = ctx.settings.limits ?? DEFAULT_LIMITS
-  await freeze(ctx, request, checkRequest(request, limits), limits)
+  const input = checkRequest(request, limits)
+  return { ...(await freeze(ctx, request, input, limits)), input }
 }
 
 /** The team as this run has it: with its prices, without the models that its limit rules out. */

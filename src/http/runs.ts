@@ -8,6 +8,7 @@ import { cancelRun } from '../engine/cancel-run.ts'
 import { changeBudget } from '../engine/change-budget.ts'
 import { definitionOf } from '../engine/definition.ts'
 import { deleteRun } from '../engine/delete-run.ts'
+import { estimateRun } from '../engine/estimate-run.ts'
 import { unpricedModels } from '../engine/freeze-prices.ts'
 import { type StartRun, startRun } from '../engine/start-run.ts'
 import { type ApiContext, findRun, type Route, runRef } from './api.ts'
@@ -25,7 +26,9 @@ import {
   listRunsQuery,
   noQuery,
   runQuery,
+  startQuery,
 } from './schemas.ts'
+import { estimateView } from './views/estimate.ts'
 import { type RunView, runView } from './views/run.ts'
 
 export const runRoutes = (ctx: ApiContext): Route[] => [
@@ -46,10 +49,11 @@ export const runRoutes = (ctx: ApiContext): Route[] => [
 ]
 
 async function createRun(ctx: ApiContext, c: Context, tenant: string): Promise<Response> {
-  checkQuery(noQuery, new URL(c.req.url).searchParams)
+  const { dryRun } = checkQuery(startQuery, new URL(c.req.url).searchParams)
   const value = await readJson(c.req.raw, ctx.settings.limits?.bodyBytes)
   refuseFields(value, { webhook: 'A webhook' })
   const body = checkBody(createRunBody, value)
+  if (dryRun === 'true') return c.json(estimateView(await estimateRun(ctx, { ...body, tenant }), body.agent))
   return once(
     ctx,
     c,

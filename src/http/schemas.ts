@@ -39,11 +39,11 @@ const budgetParts = {
     z.pipe(
       z.union(
         [
-          z.string().check(z.regex(DECIMAL)),
+          z.string().check(z.regex(DECIMAL, { error: usd })),
           z.number().check(
-            z.minimum(0),
-            z.maximum(99_999_999),
-            z.refine((n) => DECIMAL.test(String(n))),
+            z.minimum(0, { error: usd }),
+            z.maximum(99_999_999, { error: usd }),
+            z.refine((n) => DECIMAL.test(String(n)), { error: usd }),
           ),
         ],
         { error: usd },
@@ -185,6 +185,10 @@ export const listRunsQuery = z.strictObject({
   ...paging,
   status: z.optional(z.enum(RUN_STATUSES, { error: `must be one of ${RUN_STATUSES.join(', ')}` })),
   team: z.optional(name),
+})
+const flag = z.optional(z.enum(['true', 'false'], { error: 'must be true or false' }))
+export const startQuery = z.strictObject({
+  dryRun: flag.check(z.describe('true: nothing is started; the answer says what the run may cost')),
 })
 export const runQuery = z.strictObject({
   exact: z.optional(z.enum(['true', 'false'], { error: 'must be true or false' })),

@@ -17,13 +17,13 @@ type Readonlys<T> = T extends readonly (infer E)[]
     ? { readonly [K in keyof T]: Readonlys<T[K]> }
     : T
 
-const says = (description: string) => z.describe(description)
-const text = z.string()
-const texts = z.nullable(text)
-const count = z.int().check(z.minimum(0))
+export const says = (description: string) => z.describe(description)
+export const text = z.string()
+export const texts = z.nullable(text)
+export const count = z.int().check(z.minimum(0))
 const money = z.string().check(z.regex(/^-?\d+(\.\d+)?$/), says('USD, exact, without exponent'))
-const maybeMoney = z.nullable(money)
-const time = z.string().check(z.regex(/^\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d\.\d{3}Z$/), says('ISO 8601 in UTC'))
+export const maybeMoney = z.nullable(money)
+export const time = z.string().check(z.regex(/^\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d\.\d{3}Z$/), says('ISO 8601 in UTC'))
 const maybeTime = z.nullable(time)
 const asOf = time.check(says('how old the figures are'))
 const runId = z.string().check(z.regex(/^[0-9A-HJKMNP-TV-Z]{26}$/))

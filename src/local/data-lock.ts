@@ -1,4 +1,4 @@
-import { mkdir, readFile, rm, writeFile } from 'node:fs/promises'
+import { mkdir, readFile, rm, stat, writeFile } from 'node:fs/promises'
 import { connect } from 'node:net'
 import { join } from 'node:path'
 import { LocalError } from './local-error.ts'
@@ -16,6 +16,13 @@ interface Owner {
 }
 
 const FILE = 'owner.json'
+
+/** Where a data folder has its tables. */
+export const tablesIn = (dir: string): string => join(dir, 'dynamodb')
+
+/** Whether a folder holds books already. */
+export const holdsBooks = async (dir: string): Promise<boolean> =>
+  (await stat(tablesIn(dir)).catch(() => undefined))?.isDirectory() === true
 
 /**
  * Takes a data folder for this process. The owner's file may be left over from a process that was killed, so it counts only

@@ -34,6 +34,8 @@ export interface EmbeddedOptions {
   readonly leaseSeconds?: number
   readonly sweepSeconds?: number
   readonly log?: Logger
+  /** called before unfinished runs go on */
+  readonly beforeWork?: (ctx: EngineContext) => Promise<void>
   /** who may use the API; everybody who reaches it, unless told otherwise */
   readonly door?: Door
 }
@@ -100,6 +102,7 @@ export async function startEmbedded(options: EmbeddedOptions): Promise<Embedded>
     },
   }
   const app = createApp(ctx, { ...(options.door ?? doorOf({ kind: 'none' }, TENANT)), guard: guardLocal })
+  if (options.work) await options.beforeWork?.(ctx)
   const sweeping = options.work ? sweepRegularly(ctx, settings.sweepMs) : undefined
   return {
     ctx,

@@ -1,7 +1,6 @@
 import { createRequire } from 'node:module'
 import type { AddressInfo, Server } from 'node:net'
-import { join } from 'node:path'
-import { type DataLock, lockData } from './data-lock.ts'
+import { type DataLock, lockData, tablesIn } from './data-lock.ts'
 
 // It has no types, and only its server is used.
 const dynalite = createRequire(import.meta.url)('dynalite') as (options: object) => Server
@@ -22,7 +21,7 @@ export async function startEmulator(dataDir: string | null): Promise<Emulator> {
   // the emulator would end the process when its data is locked by another one, so that is found out first
   const lock = dataDir === null ? undefined : await lockData(dataDir)
   try {
-    const server = dynalite({ createTableMs: 0, ...(dataDir !== null && { path: join(dataDir, 'dynamodb') }) })
+    const server = dynalite({ createTableMs: 0, ...(dataDir !== null && { path: tablesIn(dataDir) }) })
     await new Promise<void>((resolve, reject) => {
       server.once('error', reject)
       server.listen(0, '127.0.0.1', resolve)

@@ -31,12 +31,21 @@ const HOUR_MS = 3_600_000
  */
 export function parseScript(options: unknown): Script {
   const { script, issues } = read(options)
-  if (!issues.length) return script
+  const [first] = issues
+  if (!first) return script
+  const place = first.path ? `"${dotted(first.path)}"` : 'it'
   const more = issues.length > 1 ? `, and ${issues.length - 1} more` : ''
-  throw new SubledgerError('bad_team', `The script is not valid: ${issues[0]!.message}${more}`, { issues })
+  throw new SubledgerError('bad_team', `The script is not valid: ${place} ${first.message}${more}`, { issues })
 }
 
-/** What is wrong with a script; nothing, where it can be played. */
+/** `/steps/0/calls/1/tool` → `steps[0].calls[1].tool`, as messages about team files name a place. */
+const dotted = (pointer: string): string =>
+  pointer
+    .slice(1)
+    .replace(/\/(\d+)(?=\/|$)/g, '[$1]')
+    .replaceAll('/', '.')
+
+/** What is wrong with a script; nothing, where it can be played. A message goes on after the name of its place. */
 export const checkScript = (options: unknown): readonly InputIssue[] => read(options).issues
 
 function read(options: unknown): { script: Script; issues: InputIssue[] } {
@@ -151,8 +160,7 @@ class Place {
 
   /** @param what goes on from the name of the place */
   wrong(what: string): undefined {
-    const name = this.#path ? `"${this.#path.slice(1).replaceAll('/', '.')}"` : 'the script'
-    this.#issues.push({ path: this.#path, message: `${name} ${what}` })
+    this.#issues.push({ path: this.#path, message: what })
   }
 
   has(name: string): boolean {

@@ -60,8 +60,10 @@ export function readModel(reader: Reader, entry: Entry, context: ModelContext): 
   const cost = readCost(reader, fields.get('cost'))
   const settings = readSettings(reader, fields)
 
-  if (!provider || !model) return undefined
-  const reached = findProvider(reader, fields.get('provider')!.value, provider, model, context.providers, apiType)
+  if (!provider) return undefined
+  // also where the model is missing: a slip in the provider's name may be why
+  const reached = findProvider(reader, fields.get('provider')!.value, provider, model ?? '', context.providers, apiType)
+  if (!model) return undefined
   if (reached === 'unsupported') return 'left out'
   if (!reached) return undefined
 

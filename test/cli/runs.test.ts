@@ -20,6 +20,7 @@ const TEAMS = {
   lead: `agents:\n  root:\n    model: root\n    instruction: Lead.\n    sub_agents: [worker]\n${worker}models:\n${model('root', `{ calls: [{ tool: transfer_task, args: { agent: worker, task: part one } }], usage: { input: 1000, output: 20 } }, { text: ${ANSWER}, usage: { input: 30, output: 5 } }`)}${model('worker', '{ text: worker done, usage: { input: 100, output: 50 } }')}`,
   failing: `agents:\n  root: { model: root, instruction: Fail. }\nmodels:\n${model('root', '{ error: { class: invalid_request, message: no such model, usage: { input: 7, output: 0 } } }')}`,
   slow: `agents:\n  root: { model: root, instruction: Wait. }\nmodels:\n${model('root', '{ text: late, delayMs: 600000 }')}`,
+  keyless: 'agents:\n  worker: { model: openai/gpt-4o-mini, instruction: x }\n',
   broken: 'agents:\n  root:\n    model: nobody\n',
 }
 
@@ -65,7 +66,9 @@ describe.each(WAYS)('%s', (_, options) => {
     expect(run).toMatchObject({ runId, status: 'completed', costUsd: '0.00128' })
     const id = sessions.find((s) => s.agent === 'worker')!.sessionId
     expect((await sub('get', runId)).out).toBe(ran.out)
-    expect((await sub('sessions', runId)).out).toContain(id)
+    const ids = (await sub('sessions', runId)).out.split('\n')
+    expect(ids.find((l) => l.includes(run.rootSessionId))).toMatch(/^root +\w{20}/)
+    expect(ids.find((l) => l.includes(id))).toMatch(/^└─ worker +\w{20} +part one$/)
     expect((await sub('messages', runId, id)).out).toBe(
       '[0] system\n    Work.\n[0] user\n    part one\n[0] assistant\n    worker done',
     )
@@ -78,7 +81,7 @@ describe.each(WAYS)('%s', (_, options) => {
     const further = await sub('input', runId, 'more')
     expect(further.code).toBe(0)
     expect(further.out).toMatch(/round 2 {2}completed/)
-    expect((await sub('cancel', runId)).out).toBe(`run ${runId}: completed`)
+    expect((await sub('cancel', runId)).out).toBe(`run ${runId} had ended already: completed`)
   })
 
   test('a list of tasks has a session for each and no model that leads them', async () => {
@@ -86,6 +89,9 @@ describe.each(WAYS)('%s', (_, options) => {
     expect(code).toBe(0)
     expect(out.match(/─ worker +task +completed/g)).toHaveLength(3)
     expect(out).toMatch(/^\(list of tasks\) +root +completed +0 +0 +0 +-$/m)
+    for (const n of [1, 2, 3]) expect(out).toContain(`\nworker: part ${n}\n    worker done`)
+    const runId = /run (\w{26})/.exec(out)![1]!
+    expect((await sub('get', runId)).out).toBe(out)
   })
 
   test('what a model says cannot take hold of the terminal', async () => {
@@ -105,7 +111,11 @@ describe.each(WAYS)('%s', (_, options) => {
     ['an unknown team', ['run', 'nobody', 'go'], /nobody/],
     ['an unknown agent', ['run', 'lead', 'go', '--agent', 'nobody'], /no agent "nobody"/],
     ['a team file with an error', ['run', 'broken', 'go'], /broken\.yaml:3:\d+/],
-    ['an unknown run', ['get', '01K74V2QHG0000000000000000'], /no run "01K74V2QHG0000000000000000"/],
+    [
+      'an unknown run',
+      ['get', '01K74V2QHG0000000000000000'],
+      /no run "01K74V2QHG0000000000000000"\. "subledger list" lists them\.$/,
+    ],
     ['an id that is none', ['cancel', '../x'], /no run "\.\.\/x"/],
   ])('%s is exit code 2', async (_what, argv, text) => {
     const { code, err, out } = await sub(...argv)
@@ -114,9 +124,30 @@ describe.each(WAYS)('%s', (_, options) => {
     expect(err).not.toMatch(/ {4}at /)
   })
 
+  test('a session that is not there is told in words of commands', async () => {
+    const { out } = await sub('run', 'lead', 'go')
+    const said = await sub('messages', /run (\w{26})/.exec(out)![1]!, '0123456789abcdefghjk')
+    expect(said.err).toMatch(
+      /There is no session "0123456789abcdefghjk" in run \w{26}\. "subledger sessions RUN" lists them\.$/,
+    )
+  })
+
+  test('tasks that fail for the same reason are told once', async () => {
+    const { code, out, err } = await sub('run', 'keyless', '--tasks', join(folder, 'tasks.json'))
+    expect(code).toBe(0)
+    expect(out).toContain('3 tasks failed: auth: OPENAI_API_KEY is not set')
+    expect(`${out}${err}`.match(/OPENAI_API_KEY/g)).toHaveLength(1)
+  })
+
+  test('a key that is missing is told once', async () => {
+    const { code, out, err } = await sub('run', 'keyless', 'go')
+    expect(code).toBe(1)
+    expect(`${out}${err}`.match(/OPENAI_API_KEY/g)).toHaveLength(1)
+  })
+
   test('tasks that are wrong are told by their place', async () => {
     const { code, err } = await sub('run', 'lead', '--tasks', join(folder, 'wrong-tasks.json'))
-    expect({ code, err }).toEqual({ code: 2, err: 'The body: /tasks/0/task is missing.' })
+    expect({ code, err }).toEqual({ code: 2, err: '/tasks/0/task is missing.' })
   })
 })
 

@@ -1,5 +1,6 @@
 /** Wrong use ends with exit code 2 and a sentence, before anything is started. */
-import { mkdtemp, rm, writeFile } from 'node:fs/promises'
+import { existsSync } from 'node:fs'
+import { mkdtemp, readFile, rm, writeFile } from 'node:fs/promises'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { afterAll, beforeAll, describe, expect, test } from 'vitest'
@@ -29,6 +30,11 @@ describe('wrong use', () => {
     ['run demo --tasks nowhere.json', /nowhere\.json cannot be read: ENOENT/],
     ['run teams/demo.yaml go --url http://127.0.0.1:1', /use "demo" in place of the file/],
     ['run demo go --teams nowhere', /no folder "nowhere"/],
+    ['run ./nowhere.yaml go', /There is no file "\.\/nowhere\.yaml"\. TEAM is the path of a team file, or the name/],
+    ['run ./teams go', /"\.\/teams" is a folder\. Say which team of it is meant: subledger run TEAM --teams \.\/teams/],
+    ['run ./README.md go', /"\.\/README\.md" is no team file: its name must end in \.yaml/],
+    ['estimate demo', /neither is there/],
+    ['estimate nobody go', /there is no team "nobody"/],
     ['get', /RUN is missing/],
     ['get a b', /"b" is one argument too many/],
     ['messages a', /SESSION is missing/],
@@ -40,7 +46,7 @@ describe('wrong use', () => {
     ['dev --port x', /"x" is not a port/],
     ['dev --teams nowhere', /no folder "nowhere"/],
     ['list --url ftp://x', /not the address of an API/],
-    ...['retry', 'approve', 'delete', 'watch', 'estimate', 'export', 'replay', 'init'].map((name): [string, RegExp] => [
+    ...['retry', 'approve', 'delete', 'watch', 'export', 'replay', 'init'].map((name): [string, RegExp] => [
       `${name} x`,
       new RegExp(`"${name}" is not supported by this version`),
     ]),
@@ -58,13 +64,42 @@ describe('wrong use', () => {
   })
 
   test('a data folder that cannot be written', async () => {
-    const { code, err } = await say(['list', '--data', join(folder, 'file', 'x')])
+    const { code, err } = await say(['run', 'demo', 'go', '--data', join(folder, 'file', 'x')])
     expect(code).toBe(2)
     expect(err).toMatch(/The data folder ".*" cannot be used \(ENOTDIR\)/)
   })
 
+  test('a team file whose name cannot name a team', async () => {
+    await writeFile(join(folder, 'my team.yaml'), 'agents: {}')
+    const { code, err } = await say(['run', join(folder, 'my team.yaml'), 'go', '--data', join(folder, 'd')])
+    expect(code).toBe(2)
+    expect(err).toMatch(/my team\.yaml" cannot name a team: letters, digits/)
+  })
+
+  test.each(['list', 'get x', 'sessions x', 'calls x', 'usage', 'audit x', 'cancel x', 'input x y', 'budget x 1'])(
+    '%s makes no books where there are none',
+    async (line) => {
+      const data = join(folder, 'nowhere')
+      const { code, err } = await say([...line.split(' '), '--data', data])
+      expect(code).toBe(2)
+      expect(err).toContain(`There are no books under "${data}"`)
+      expect(existsSync(data)).toBe(false)
+    },
+  )
+
+  test.each(['teams', 'estimate demo go', 'run demo go --dry-run'])(
+    '%s needs no books and makes none',
+    async (line) => {
+      const data = join(folder, 'none')
+      expect((await say([...line.split(' '), '--data', data])).code).toBe(0)
+      expect(existsSync(data)).toBe(false)
+    },
+  )
+
   test('a setting that is wrong', async () => {
-    const { code, err } = await say(['list', '--data', join(folder, 'd')], { env: { SUBLEDGER_LEASE_SECONDS: '-1' } })
+    const { code, err } = await say(['run', 'demo', 'go', '--data', join(folder, 'd')], {
+      env: { SUBLEDGER_LEASE_SECONDS: '-1' },
+    })
     expect({ code, err }).toEqual({
       code: 2,
       err: 'SUBLEDGER_LEASE_SECONDS is "-1": it must be a number of seconds above 0',
@@ -84,6 +119,21 @@ test('help is asked for, and is no error', async () => {
     expect({ code, err }).toEqual({ code: 0, err: '' })
     expect(out).toContain('subledger')
   }
+})
+
+test('help tells the options that all commands have in common', async () => {
+  for (const argv of [['help'], ['list', '--help'], ['run', '-h']]) {
+    const { out } = await say(argv)
+    for (const option of ['--data DIR', '--teams DIR', '--url URL', '--auth iam', 'SUBLEDGER_TOKEN', '--json'])
+      expect(out).toContain(option)
+  }
+  expect((await say(['validate', '--help'])).out).not.toContain('--url')
+})
+
+test('the version is that of the package', async () => {
+  const { version } = JSON.parse(await readFile('package.json', 'utf8'))
+  for (const argv of [['--version'], ['-v'], ['version']])
+    expect(await say(argv)).toEqual({ code: 0, out: version, err: '' })
 })
 
 describe('validate', () => {

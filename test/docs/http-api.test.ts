@@ -114,6 +114,13 @@ describe('the shapes', () => {
     }
   })
 
+  test('of an estimate are what the API answers', async () => {
+    const body = JSON.stringify({ team: 'demo', input: 'Write the notes.' })
+    const headers = { 'content-type': 'application/json' }
+    const estimate = await read(await app.request('/v1/runs?dryRun=true', { method: 'POST', headers, body }))
+    expect(Object.keys(estimate).sort()).toEqual(all('estimate').sort())
+  })
+
   test('of the books are what the API answers', async () => {
     const books = await get<UsageReport>(`/v1/runs/${run.runId}/usage`)
     expect(Object.keys(books).sort()).toEqual(all('books').sort())

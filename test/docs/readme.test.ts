@@ -1,4 +1,5 @@
 /** README.md shows what the demo prints, and stays short. */
+import { execFileSync } from 'node:child_process'
 import { describe, expect, test } from 'vitest'
 import type { Io } from '../../src/cli/io.ts'
 import { main } from '../../src/cli/main.ts'
@@ -23,6 +24,13 @@ describe('README.md', () => {
     expect(await main(io, ['demo'])).toBe(0)
     const shown = blocks(readme).find((b) => b.text.includes('The books balance.'))
     expect(withoutIds(shown?.text ?? '')).toBe(withoutIds(lines.join('\n')))
+  })
+
+  test('takes the run out of the answer as the API gives it', () => {
+    const api = blocks(readme).find((b) => b.text.startsWith('RUN=$('))!.text
+    const sed = /\| sed -E '([^']+)'\)/.exec(api)![1]!
+    const answer = JSON.stringify({ runId: '01M8NJHT4EKV89C1W55DWAKJMK', team: 'fan-out', input: 'Say "hello".' })
+    expect(execFileSync('sed', ['-E', sed], { input: answer, encoding: 'utf8' })).toBe('01M8NJHT4EKV89C1W55DWAKJMK')
   })
 
   test('is under 200 lines', () => {

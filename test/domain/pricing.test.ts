@@ -1,8 +1,24 @@
 import { describe, expect, test } from 'vitest'
-import { holdOf } from '../../src/domain/budget.ts'
+import { holdOf, inputFloor } from '../../src/domain/budget.ts'
 import { formatUsd, parseUsd } from '../../src/domain/money.ts'
-import { costOf, dearestAt, type Price, type PriceSchedule, priceAt } from '../../src/domain/pricing.ts'
-import { dearestOf, isPriced, type ModelPrices, perToken, priceOf } from '../../src/domain/team.ts'
+import {
+  cheapestAt,
+  costOf,
+  dearestAt,
+  dearestFrom,
+  type Price,
+  type PriceSchedule,
+  priceAt,
+} from '../../src/domain/pricing.ts'
+import {
+  cheapestOf,
+  dearestLaterOf,
+  dearestOf,
+  isPriced,
+  type ModelPrices,
+  perToken,
+  priceOf,
+} from '../../src/domain/team.ts'
 import { addTotals, NO_TOTALS, NO_USAGE, type TokenUsage } from '../../src/domain/usage.ts'
 
 /** USD per million tokens. */
@@ -157,5 +173,56 @@ describe('the price of a model', () => {
   test('is not known without either', () => {
     expect([priceOf({}, call), dearestOf({}, call), isPriced({})]).toEqual([null, null, false])
     expect([isPriced({ prices }), isPriced({ cost: { input: '0', output: '0' } })]).toEqual([true, true])
+  })
+})
+
+describe('the bounds of what a run may be charged', () => {
+  const at = Date.parse('2026-06-01T12:00:00Z')
+  const small = price('3', '15', { read: '0.3' })
+  const large = price('6', '22', { write: '7' })
+
+  test('the cheapest rate is that of any kind of input, in any tier that the prompt may reach', () => {
+    const tiers: PriceSchedule = [
+      {
+        tiers: [
+          { from: 0, price: large },
+          { from: 1_000, price: small },
+        ],
+      },
+    ]
+    const cheapest = (least: number, most: number) => cheapestAt(tiers, at, { least, most })
+    expect(cheapest(10, 999)).toEqual({ input: large.input, output: large.output })
+    expect(cheapest(10, 1_000)).toEqual({ input: small.cacheRead, output: small.output })
+    expect(cheapest(1_000, 5_000)).toEqual({ input: small.cacheRead, output: small.output })
+  })
+
+  test('the dearest rate from a time on leaves out what is over and knows what comes', () => {
+    const since = (day: string, p: Price) => ({ since: Date.parse(`${day}T00:00:00Z`), tiers: [{ from: 0, price: p }] })
+    const over = price('90', '90')
+    const schedule: PriceSchedule = [{ tiers: [{ from: 0, price: over }] }, since('2026-05-01', small)]
+    expect(dearestFrom(schedule, at, 10)).toEqual({ input: small.input, output: small.output })
+    const daily = { daily: [0, 3_600] as const, tiers: [{ from: 0, price: large }] }
+    expect(dearestAt([...schedule, daily], at, 10).output).toBe(small.output)
+    expect(dearestFrom([...schedule, daily], at, 10)).toEqual({ input: large.cacheWrite, output: large.output })
+    expect(dearestFrom([...schedule, since('2026-07-01', large)], at, 10).output).toBe(large.output)
+  })
+
+  test('a model that may answer in the place of another counts', () => {
+    const of = (input: string, output: string) => [{ tiers: [{ from: 0, input, output }] }]
+    const prices: ModelPrices = { source: 's', schedule: of('3', '15'), others: { b: of('2', '20') } }
+    const prompt = { at, least: 1, most: 10 }
+    expect(cheapestOf({ prices }, prompt)).toEqual({ input: perToken('2'), output: perToken('15') })
+    expect(dearestLaterOf({ prices }, { at, inputTokens: 10 })).toEqual({
+      input: perToken('3'),
+      output: perToken('20'),
+    })
+    expect(cheapestOf({}, prompt)).toBeNull()
+    expect(dearestLaterOf({}, { at, inputTokens: 10 })).toBeNull()
+  })
+
+  test('a prompt has a token for every sixteen bytes of UTF-8, and one at least', () => {
+    expect(inputFloor([''])).toBe(1)
+    expect(inputFloor(['a'.repeat(31)])).toBe(1)
+    expect(inputFloor(['a'.repeat(16), 'é'.repeat(8)])).toBe(2)
   })
 })

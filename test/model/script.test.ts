@@ -140,9 +140,9 @@ describe('placeholders', () => {
 
 describe('a script that cannot be played', () => {
   it.each<[unknown, string, string]>([
-    [undefined, '', 'the script has no steps'],
-    ['text', '', 'the script is no object'],
-    [{ steps: [] }, '/steps', '"steps" is no list with at least one entry'],
+    [undefined, '', 'has no steps'],
+    ['text', '', 'is no object'],
+    [{ steps: [] }, '/steps', 'is no list with at least one entry'],
     [{ steps: [{ text: 'a' }], rounds: [[{ text: 'a' }]] }, '', 'has steps and rounds'],
     [{ steps: [{}] }, '/steps/0', 'does nothing'],
     [{ rounds: [[{ text: 'a' }], []] }, '/rounds/1', 'is no list'],
@@ -165,6 +165,12 @@ describe('a script that cannot be played', () => {
     const issues = checkScript(options)
     expect(issues.find((i) => i.path === path)?.message).toContain(message)
     expect(() => parseScript(options)).toThrow(SubledgerError)
+  })
+
+  it('names a place once, as messages about team files do', () => {
+    const script = { steps: [{ calls: [{ args: {} }] }] }
+    expect(() => parseScript(script)).toThrow('The script is not valid: "steps[0].calls[0].tool" names no tool')
+    expect(checkScript(script).map((i) => i.message)).toEqual(['names no tool'])
   })
 
   it('is refused as a bad team, with every place that is wrong', () => {

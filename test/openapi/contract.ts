@@ -92,6 +92,11 @@ const good: Make = (operation, there) => {
   return body ? withBody(body) : {}
 }
 
+/** How a second good answer of an operation is got. */
+const OTHERWISE: { readonly [statusAndId: string]: Make } = {
+  '200 startRun': (o, t, at) => merge(good(o, t, at), { query: '?dryRun=true' }),
+}
+
 /** How each code is provoked; those of one operation alone are by `code operation`. */
 const PROVOKE: { readonly [code: string]: Make } = {
   bad_request: (o, t, at) => merge(good(o, t, at), { query: '?surprise=1' }),
@@ -156,7 +161,10 @@ export async function driveContract(doc: ReadDocument, target: Target): Promise<
       beyond.add(code)
       continue
     }
-    const make = code === null ? good : (PROVOKE[`${code} ${operation.id}`] ?? PROVOKE[code])
+    const make =
+      code === null
+        ? (OTHERWISE[`${status} ${operation.id}`] ?? good)
+        : (PROVOKE[`${code} ${operation.id}`] ?? PROVOKE[code])
     if (!make) throw new Error(`nobody knows how ${operation.name} is refused with ${code}`)
     const response = await send(operation, await make(operation, there, target), there, target, code)
     const body = await response.text()

@@ -8,6 +8,7 @@ import { claimContract } from './contract/claim.ts'
 import { delegationContract } from './contract/delegation.ts'
 import { listsContract } from './contract/lists.ts'
 import { logContract } from './contract/log.ts'
+import { moneyContract } from './contract/money.ts'
 import { placesContract } from './contract/places.ts'
 import { runContract } from './contract/run.ts'
 import { sessionContract } from './contract/session.ts'
@@ -18,6 +19,7 @@ export function storeContract(open: () => Promise<TestTable>): void {
   describe('claims', () => claimContract(open))
   describe('sessions', () => sessionContract(open))
   describe('delegation, money and corrections', () => delegationContract(open))
+  describe('money that is short', () => moneyContract(open))
   describe('the log', () => logContract(open))
   describe('places', () => placesContract(open))
   describe('lists', () => listsContract(open))

@@ -15,7 +15,7 @@ export interface Product {
   // biome-ignore lint/suspicious/noExplicitAny: answers of many shapes
   ended(runId: string): Promise<any>
   output(): string
-  stop(): Promise<void>
+  stop(signal?: 'SIGTERM' | 'SIGINT'): Promise<void>
   /** as the kernel would: no time to say good-bye */
   kill(): Promise<void>
 }
@@ -84,7 +84,7 @@ export async function startProduct(place: Workplace, env: { readonly [name: stri
       }
     },
     output: () => text,
-    stop: () => end('SIGTERM'),
+    stop: (signal = 'SIGTERM') => end(signal),
     kill: () => end('SIGKILL'),
   }
 }

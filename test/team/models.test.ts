@@ -190,6 +190,13 @@ describe('a model that is refused', () => {
     expect(found[0]?.slice(0, expected.length)).toBe(expected)
   })
 
+  test('without a model is told of a slip in its provider too', () => {
+    expect(problemsOf(withModel(`provider: scriptd\n${COST}`))).toEqual([
+      '4:3 error: "models.m" must say "model": the provider\'s name of it',
+      '5:15 error: there is no provider "scriptd" (did you mean "scripted"?)',
+    ])
+  })
+
   test('is the one after the hundredth', () => {
     const models = Array.from({ length: 101 }, (_, i) => `  m${i}: { provider: openai, model: x, ${COST} }`).join('\n')
     expect(problemsOf(`agents: { root: { model: m0 } }\nmodels:\n${models}`)).toEqual([

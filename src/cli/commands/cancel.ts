@@ -11,6 +11,11 @@ export const cancel: Command = {
     const args = readArguments(argv, CONNECTION, ['RUN'])
     const runId = args.positionals[0]!
     return withConnection(io, args, { work: true, teams: false }, async ({ client }) => {
+      const before = await client.get<RunView>(runPath(runId))
+      if (hasEnded(before)) {
+        io.out(args.flag('json') ? JSON.stringify(before, null, 2) : `run ${runId} had ended already: ${before.status}`)
+        return EXIT.ok
+      }
       const asked = await client.post<RunView>(`${runPath(runId)}/cancel`)
       const ended = hasEnded(asked) ? asked : await waitForEnd(io, client, runId)
       if (!ended) {

@@ -41,7 +41,7 @@ export const demo: Command = {
         const exact = await readBack.get<RunView>(`${runPath(started.runId)}?exact=true`)
         const sessions = await readBack.all<SessionView>(`${runPath(started.runId)}/sessions`, 'sessions')
         io.out('')
-        printRun(io, run, sessions)
+        await printRun(io, readBack, run, sessions)
         io.out('')
         const team = await readBack.get<TeamView>('/v1/teams/demo')
         const balanced = compare(io, billed(embedded.scripted.bill, team), {

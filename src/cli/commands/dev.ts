@@ -1,6 +1,8 @@
+import type { LeftBehind } from '../../local/left-behind.ts'
 import { CONNECTION, type Command, readArguments } from '../command.ts'
 import { checkTeams, dataDir, teamsDir } from '../connect.ts'
 import { EXIT, UsageError } from '../io.ts'
+import { plural, printable } from '../text.ts'
 
 const DEFAULT_PORT = '4310'
 
@@ -12,21 +14,31 @@ export const dev: Command = {
     const args = readArguments(argv, { data, teams, port: { type: 'string' } }, [])
     const port = readPort(args.text('port') ?? (io.env.SUBLEDGER_PORT || DEFAULT_PORT))
     await checkTeams(teamsDir(io, args))
-    const [{ startLocal }, { createJsonLogger }] = await Promise.all([
+    const [{ startLocal }, { createJsonLogger }, { leftBehind }, { TENANT }] = await Promise.all([
       import('../../local.ts'),
       import('../../logger.ts'),
+      import('../../local/left-behind.ts'),
+      import('../../local/embedded.ts'),
     ])
+    let left: readonly LeftBehind[] = []
     const local = await startLocal({
       port,
       dataDir: dataDir(io, args),
       teamsDir: teamsDir(io, args),
       env: io.env,
       log: createJsonLogger(io.err),
+      async beforeWork(ctx) {
+        left = await leftBehind(ctx, TENANT)
+      },
     })
     io.out(`Subledger listens on ${local.url} (stop with Ctrl-C)`)
     io.out(`  API    ${local.url}/v1   no console in this version`)
     if (local.auth.kind === 'oidc') io.out(`  callers need a token of ${local.auth.issuer}`)
     io.out(`  teams  ${teamsDir(io, args)}   books  ${dataDir(io, args)}`)
+    for (const { run, sessions, until } of left)
+      io.out(
+        `  run ${run.runId} (team ${printable(run.team)}) was cut off: ${plural(sessions, 'session')} of it may be worked on elsewhere until ${new Date(until).toISOString()}, and then goes on here`,
+      )
     while (!io.interrupted.aborted) await io.sleep(2 ** 30)
     io.out('Stopping. Runs that go on are kept and go on at the next start.')
     await local.stop()

@@ -8,7 +8,7 @@ import { withConnection } from '../connect.ts'
 import { hasEnded, printRun, runPath } from '../follow.ts'
 import { EXIT, type Io } from '../io.ts'
 import { count, money, oneLine, printable, table } from '../text.ts'
-import { treeLines } from '../tree.ts'
+import { agentName, inOrder, treeLines } from '../tree.ts'
 
 /** Commands that only read. What they print with `--json` is what the API answers, lists with all their pages. */
 function reading<T>(
@@ -23,7 +23,8 @@ function reading<T>(
     summary,
     async run(io, argv) {
       const args = readArguments(argv, CONNECTION, names)
-      const options = { work: false, teams: usage.startsWith('teams') }
+      const ofTeams = usage.startsWith('teams')
+      const options = { work: false, teams: ofTeams, ...(ofTeams && { books: 'none' as const }) }
       const value = await withConnection(io, args, options, ({ client }) => read(client, args.positionals))
       if (args.flag('json')) io.out(JSON.stringify(value, null, 2))
       else print(io, value)
@@ -34,29 +35,39 @@ function reading<T>(
 
 const sessionsOf = (client: Client, runId: string) => client.all<SessionView>(`${runPath(runId)}/sessions`, 'sessions')
 
-export const get = reading(
-  'get RUN [--json]',
-  'a run with its tree, tokens, cost and answer',
-  ['RUN'],
-  async (client, [runId]) => ({
-    run: await client.get<RunView>(runPath(runId!)),
-    sessions: await sessionsOf(client, runId!),
-  }),
-  (io, { run, sessions }) => printRun(io, run, sessions),
-)
+const runWithSessions = async (client: Client, runId: string) => ({
+  run: await client.get<RunView>(runPath(runId)),
+  sessions: await sessionsOf(client, runId),
+})
+
+export const get: Command = {
+  usage: 'get RUN [--json]',
+  summary: 'a run with its tree, tokens, cost and answer, or the answers to its tasks',
+  async run(io, argv) {
+    const args = readArguments(argv, CONNECTION, ['RUN'])
+    return withConnection(io, args, { work: false, teams: false }, async ({ client }) => {
+      const { run, sessions } = await runWithSessions(client, args.positionals[0]!)
+      if (args.flag('json')) io.out(JSON.stringify({ run, sessions }, null, 2))
+      else await printRun(io, client, run, sessions)
+      return EXIT.ok
+    })
+  },
+}
 
 export const sessions = reading(
   'sessions RUN [--json]',
   'the sessions of a run as a tree',
   ['RUN'],
-  async (client, [runId]) => ({
-    run: await client.get<RunView>(runPath(runId!)),
-    sessions: await sessionsOf(client, runId!),
-  }),
+  (client, [runId]) => runWithSessions(client, runId!),
   (io, { run, sessions }) => {
     for (const line of treeLines(run, sessions)) io.out(line)
     io.out('')
-    for (const line of table(sessions.map((s) => [s.sessionId, s.agent ?? '', oneLine(s.task ?? '', 60)]))) io.out(line)
+    const rows = inOrder(sessions).map(({ session: s, branch }) => [
+      branch + agentName(s),
+      s.sessionId,
+      oneLine(s.task ?? '', 60),
+    ])
+    for (const line of table(rows)) io.out(line)
   },
 )
 

@@ -96,7 +96,11 @@ function operationObject(operation: Operation): Json {
         content: { 'application/json': { schema: schemaOf(body) } },
       },
     }),
-    responses: { ...answers(operation), ...refusals(codesOf(operation)) },
+    responses: {
+      ...answers(operation.answer),
+      ...answers(operation.also),
+      ...refusals(codesOf(operation)),
+    },
   }
 }
 
@@ -105,7 +109,7 @@ function queryParameters(query: z.ZodMiniObject): Json[] {
   return Object.entries(properties).map(([name, schema]) => ({ name, in: 'query', schema }))
 }
 
-function answers({ answer }: Operation): Json {
+function answers(answer: Operation['answer']): Json {
   if (!answer) return {}
   const { status, says, shape, type, location, csv } = answer
   const content = type

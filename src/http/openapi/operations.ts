@@ -2,6 +2,7 @@
 import type * as z from 'zod/mini'
 import { ERRORS, type ErrorCode } from '../../domain/errors.ts'
 import { receiptsBody } from '../audit.ts'
+import { estimate } from '../estimate-shape.ts'
 import {
   budgetBody,
   createRunBody,
@@ -12,6 +13,7 @@ import {
   pageQuery,
   runQuery,
   scheduleBody,
+  startQuery,
 } from '../schemas.ts'
 import {
   audit,
@@ -56,6 +58,8 @@ export interface Operation {
     /** the answer has a `Location` */
     readonly location?: true
   }
+  /** another answer when all is well, for who asks for it */
+  readonly also?: { readonly status: 200; readonly says: string; readonly shape?: Schema }
   /** refusals beside those that follow from its kind */
   readonly refusals: readonly ErrorCode[]
   /** holds no data and needs no authentication */
@@ -73,9 +77,10 @@ export const OPERATIONS: readonly Operation[] = [
     path: '/v1/runs',
     id: 'startRun',
     summary: 'Starts a run of a team, from an input or a list of tasks',
-    query: noQuery,
+    query: startQuery,
     body: createRunBody,
     answer: accepted,
+    also: ok(estimate, 'With dryRun=true: what the run may cost. Nothing is started or written'),
     refusals: ['unknown_team', 'bad_team', 'unknown_agent', 'unpriced_model', 'too_many_runs', 'not_supported'],
   },
   {
