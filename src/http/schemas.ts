@@ -39,11 +39,11 @@ const budgetParts = {
     z.pipe(
       z.union(
         [
-          z.string().check(z.regex(DECIMAL)),
+          z.string().check(z.regex(DECIMAL, { error: usd })),
           z.number().check(
-            z.minimum(0),
-            z.maximum(99_999_999),
-            z.refine((n) => DECIMAL.test(String(n))),
+            z.minimum(0, { error: usd }),
+            z.maximum(99_999_999, { error: usd }),
+            z.refine((n) => DECIMAL.test(String(n)), { error: usd }),
           ),
         ],
         { error: usd },

@@ -251,6 +251,10 @@ export const schedule = z.strictObject({
   agent: texts,
   input: texts.check(says('a preview; null: it starts from tasks')),
   tasks: z.nullable(count).check(says('number of tasks')),
+  budget: z
+    .nullable(z.strictObject({ usd: maybeMoney, tokens: z.nullable(count) }))
+    .check(says('of each run; null: its runs have none')),
+  maxConcurrency: z.nullable(count).check(says('of each run; null: as for a run that does not say it')),
   tags: z.record(text, text),
   createdAt: maybeTime.check(says('null: it stands in a file')),
   nextAt: maybeTime.check(says('null: it does not come again')),
