@@ -1,7 +1,7 @@
 import type { Context } from 'aws-lambda'
 import { handle, type LambdaEvent } from 'hono/aws-lambda'
 import { once } from '../src/compose.ts'
-import { composeStarter } from '../src/compose-starter.ts'
+import { composeHttp } from '../src/compose-http.ts'
 import { readConfig } from '../src/config.ts'
 import { readAuth } from '../src/config-auth.ts'
 import { createApp } from '../src/http/app.ts'
@@ -11,7 +11,7 @@ import { guardLocal } from '../src/http/local-guard.ts'
 const app = once(() => {
   const config = readConfig(process.env)
   const door = doorOf(readAuth(process.env, config.offline ? 'local' : 'deployed'), config.tenant)
-  return handle(createApp(composeStarter(config), { ...door, ...(config.offline && { guard: guardLocal }) }))
+  return handle(createApp(composeHttp(config), { ...door, ...(config.offline && { guard: guardLocal }) }))
 })
 
 export const handler = async (event: unknown, context: Context) => app()(event as LambdaEvent, context)

@@ -2,6 +2,7 @@ import type { Context } from 'aws-lambda'
 import { once } from '../src/compose.ts'
 import { composeStarter } from '../src/compose-starter.ts'
 import { readConfig } from '../src/config.ts'
+import { SubledgerError } from '../src/domain/errors.ts'
 import { startOnce } from '../src/engine/start-once.ts'
 import { runDueSchedules, tick } from '../src/engine/tick.ts'
 import { checkBody, createRunBody } from '../src/http/schemas.ts'
@@ -14,7 +15,7 @@ const starter = once(() => {
 
 /**
  * A tick of a schedule, the timer's minute, or a direct invocation with what `POST /v1/runs` takes; for the tenant of this
- * deployment, whatever the event says. An event that is delivered again starts nothing again. Bad input is thrown: whoever
+ * deployment, whatever the event says. Only a tick of a schedule that was made over the API names its tenant. An event that is delivered again starts nothing again. Bad input is thrown: whoever
  * invoked sees it, and nothing has been started.
  */
 export const handler = async (event: unknown, context: Context) => {
@@ -28,7 +29,13 @@ export const handler = async (event: unknown, context: Context) => {
     return report
   }
   if (asked.kind === 'tick') {
-    const ticked = await tick(ctx, { tenant, id: asked.id }, asked.at)
+    const outside = asked.tenant !== undefined
+    const ticked = await tick(ctx, { tenant: asked.tenant ?? tenant, id: asked.id }, asked.at, outside).catch((e) => {
+      // it was deleted while it ticked: nobody needs to send this again
+      if (outside && SubledgerError.is(e) && e.code === 'unknown_schedule') return undefined
+      throw e
+    })
+    if (!ticked) return log.warn('tick of a schedule that is gone', { tenant: asked.tenant, schedule: asked.id })
     log.info('schedule ticked', { schedule: asked.id, ...ticked })
     return ticked
   }

@@ -1,5 +1,5 @@
 // Events of the function startRun: one for each schedule in teams/schedules.yaml, by EventBridge Scheduler, and the minute
-// at which schedules of the API are looked at. An event carries the id of its schedule and the scheduled time, which is
+// at which queues of schedules are looked at, and schedules of the API that EventBridge Scheduler does not tick. An event carries the id of its schedule and the scheduled time, which is
 // the same at every attempt.
 const ROLE = { 'Fn::GetAtt': ['SchedulerRole', 'Arn'] }
 const TIMER = { schedule: { rate: ['rate(1 minute)'], input: { due: true } } }

@@ -1,5 +1,5 @@
 /**
- * The only place that chooses adapters for Lambda, with compose-starter.ts and compose-worker.ts: one file for each kind of
+ * The only place that chooses adapters for Lambda, with compose-starter.ts, compose-http.ts and compose-worker.ts: one file for each kind of
  * function, so that a bundle holds no more than its function needs. This one holds what all of them need.
  */
 import { LambdaClient } from '@aws-sdk/client-lambda'

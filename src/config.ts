@@ -1,5 +1,6 @@
 import { readLimits } from './config-limits.ts'
 import type { Limits } from './domain/configured-limits.ts'
+import type { TimerSettings } from './invoke/schedule-timer.ts'
 
 /** Settings from the environment, read once and checked. Nothing is read or written on import. */
 export interface Config {
@@ -25,6 +26,8 @@ export interface Config {
   readonly offline: boolean
   /** `SUBLEDGER_METRICS`, `on` or `off`: whether figures of finished rounds are logged for CloudWatch; on Lambda they are */
   readonly metrics: boolean
+  /** `SUBLEDGER_SCHEDULER_GROUP` and its three: where schedules of the API are made; absent: the timer of the table ticks them */
+  readonly scheduler: TimerSettings | undefined
   /** bounds that this deployment sets for itself */
   readonly limits: Limits
 }
@@ -49,8 +52,25 @@ export function readConfig(env: Env): Config {
     // Lambda sets AWS_LAMBDA_RUNTIME_API itself and lets nobody unset it, so a deployed function cannot be made offline
     offline: env.IS_OFFLINE === 'true' && !env.AWS_LAMBDA_RUNTIME_API,
     metrics: onOrOff(env, 'SUBLEDGER_METRICS', Boolean(env.AWS_LAMBDA_RUNTIME_API)),
+    scheduler: scheduler(env),
     limits: readLimits(env),
   }
+}
+
+function scheduler(env: Env): TimerSettings | undefined {
+  const found = {
+    group: env.SUBLEDGER_SCHEDULER_GROUP ?? '',
+    role: env.SUBLEDGER_SCHEDULER_ROLE ?? '',
+    target: env.SUBLEDGER_SCHEDULER_TARGET ?? '',
+    deadLetters: env.SUBLEDGER_SCHEDULER_DEAD_LETTERS ?? '',
+  }
+  const missing = Object.entries(found).filter(([, value]) => value === '')
+  if (missing.length === Object.keys(found).length) return undefined
+  if (missing.length > 0)
+    throw new Error(
+      'SUBLEDGER_SCHEDULER_GROUP, SUBLEDGER_SCHEDULER_ROLE, SUBLEDGER_SCHEDULER_TARGET and SUBLEDGER_SCHEDULER_DEAD_LETTERS belong together: set all of them or none',
+    )
+  return found
 }
 
 function onOrOff(env: Env, name: string, fallback: boolean): boolean {

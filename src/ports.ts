@@ -30,6 +30,7 @@ import type {
   ToolResultSlot,
 } from './domain/turn.ts'
 import type { BookRow, Books } from './domain/usage.ts'
+import type { ApprovalStore } from './ports/approval-store.ts'
 import type { IdempotencyStore } from './ports/idempotency-store.ts'
 import type { MoneyStore } from './ports/money-store.ts'
 import type { PlaceStore } from './ports/place-store.ts'
@@ -130,7 +131,7 @@ export interface Claim {
  * The books. One method per write of docs/protocol.md (its number is given), each one conditional write on one item.
  * Reads that decide anything are consistent.
  */
-export interface Store extends UsageStore, IdempotencyStore, ScheduleStore, PlaceStore, MoneyStore {
+export interface Store extends UsageStore, IdempotencyStore, ScheduleStore, PlaceStore, MoneyStore, ApprovalStore {
   // ---- the run
   /** before W1; the same text under the same hash */
   putDefinition(ref: RunRef, hash: string, definition: TeamDefinition): Promise<void>
@@ -218,13 +219,14 @@ export interface Store extends UsageStore, IdempotencyStore, ScheduleStore, Plac
   ): Promise<Written<SessionHeader>>
   /**
    * W12: `all`: while anything is pending; some: while nothing has settled since the read; `time`: until `wakeAt`;
-   * `money`: until somebody takes the question off (W38), or `wakeAt`
+   * `money`: until somebody takes the question off (W40), or `wakeAt`; `asks`: until all of these are taken off (W40), or
+   * `wakeAt`
    */
   suspend(
     ref: SessionRef,
     attempt: number,
     until: {
-      on: 'all' | 'time' | 'money' | { ordinals: readonly number[]; settled: number }
+      on: 'all' | 'time' | 'money' | { ordinals: readonly number[]; settled: number } | { asks: readonly string[] }
       wakeAt: number | null
       rows: readonly BookRow[]
       /** the log is closed: a stop no longer matters */

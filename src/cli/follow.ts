@@ -1,10 +1,11 @@
+import type { ApprovalView } from '../http/approvals.ts'
 import type { RunView } from '../http/views/run.ts'
 import type { SessionView } from '../http/views/session.ts'
 import type { Client } from './client.ts'
 import type { Connection } from './connect.ts'
 import { EXIT, type ExitCode, type Io } from './io.ts'
 import { taskLines } from './task-lines.ts'
-import { count, money, printable } from './text.ts'
+import { count, money, oneLine, printable } from './text.ts'
 import { remarks, treeLines } from './tree.ts'
 
 const FIRST_LOOK_MS = 50
@@ -16,12 +17,23 @@ export const runPath = (runId: string): string => `/v1/runs/${encodeURIComponent
 /** Nothing goes on in it: it has ended, or it waits for its budget to be raised. */
 const rests = (run: RunView): boolean => hasEnded(run) || run.status === 'waiting'
 
-/** Looks at a run until it has ended or waits for its budget. Undefined: the user interrupted. */
+/** Nothing goes on in it before somebody says whether tool calls may run. */
+async function awaitsPeople(client: Client, run: RunView): Promise<boolean> {
+  const s = run.sessions
+  if (run.status !== 'running' || !s || s.waiting === 0 || s.queued + s.running > 0) return false
+  return (await sessionsOf(client, run.runId)).some(asks)
+}
+
+const sessionsOf = (client: Client, runId: string) => client.all<SessionView>(`${runPath(runId)}/sessions`, 'sessions')
+const asks = (s: SessionView): boolean => s.status === 'waiting' && s.stopReason === 'approval'
+
+/** Looks at a run until it has ended or waits for its budget, or `until` says so. Undefined: the user interrupted. */
 export async function waitForEnd(
   io: Io,
   client: Client,
   runId: string,
   onChange: (run: RunView) => void = () => {},
+  until: (run: RunView) => Promise<boolean> = async () => false,
 ): Promise<RunView | undefined> {
   let pause = FIRST_LOOK_MS
   let before = ''
@@ -31,7 +43,7 @@ export async function waitForEnd(
     const now = progressLine(run)
     if (now !== before) onChange(run)
     before = now
-    if (rests(run)) return run
+    if (rests(run) || (await until(run))) return run
     await io.sleep(pause)
     pause = Math.min(pause * 1.5, SLOWEST_LOOK_MS)
   }
@@ -52,9 +64,10 @@ export async function followRun(
   runId: string,
   options: { watch: boolean; json: boolean },
 ): Promise<ExitCode> {
-  const ended = await waitForEnd(io, client, runId, (run) => {
+  const told = (run: RunView) => {
     if (options.watch && !options.json) io.err(progressLine(run))
-  })
+  }
+  const ended = await waitForEnd(io, client, runId, told, (run) => awaitsPeople(client, run))
   if (!ended) {
     io.err(
       embedded
@@ -63,14 +76,25 @@ export async function followRun(
     )
     return EXIT.interrupted
   }
-  const sessions = await client.all<SessionView>(`${runPath(runId)}/sessions`, 'sessions')
+  const sessions = await sessionsOf(client, runId)
   if (options.json) io.out(JSON.stringify({ run: ended, sessions }, null, 2))
   else await printRun(io, client, ended, sessions)
   if (ended.status === 'waiting')
     io.err(
       `The run is out of budget: "subledger budget ${runId} USD" raises it and goes on, "subledger cancel" ends it.`,
     )
+  if (ended.status === 'running') await tellOpen(io, client, runId, sessions.filter(asks))
   return ended.status === 'completed' ? EXIT.ok : EXIT.failed
+}
+
+/** What a run waits for, and how it is answered. */
+async function tellOpen(io: Io, client: Client, runId: string, sessions: readonly SessionView[]): Promise<void> {
+  const waiting = new Set(sessions.map((s) => s.sessionId))
+  const all = await client.all<ApprovalView>(`${runPath(runId)}/approvals`, 'approvals')
+  io.err('The run waits for approval. Approve each call, or deny it with --deny:')
+  for (const a of all)
+    if (a.decision === null && waiting.has(a.sessionId))
+      io.err(`  subledger approve ${runId} ${a.approvalId}    ${oneLine(`${a.tool} ${a.arguments}`, 200)}`)
 }
 
 export async function printRun(io: Io, client: Client, run: RunView, sessions: readonly SessionView[]): Promise<void> {

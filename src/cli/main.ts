@@ -14,6 +14,7 @@ const COMMANDS: { readonly [name: string]: () => Promise<Command> } = {
   estimate: async () => (await import('./commands/estimate.ts')).estimate,
   input: async () => (await import('./commands/input.ts')).input,
   budget: async () => (await import('./commands/budget.ts')).budget,
+  approve: async () => (await import('./commands/approve.ts')).approve,
   cancel: async () => (await import('./commands/cancel.ts')).cancel,
   list: async () => (await import('./commands/read.ts')).list,
   get: async () => (await import('./commands/read.ts')).get,
@@ -27,7 +28,7 @@ const COMMANDS: { readonly [name: string]: () => Promise<Command> } = {
 }
 
 /** Commands that are not there yet: they say so. */
-const NOT_THERE = ['retry', 'approve', 'delete', 'watch', 'export', 'replay', 'init']
+const NOT_THERE = ['retry', 'delete', 'watch', 'export', 'replay', 'init']
 
 export async function main(io: Io, argv: readonly string[]): Promise<ExitCode> {
   const [name, ...rest] = argv

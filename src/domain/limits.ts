@@ -29,6 +29,10 @@ export const MAX_CONTINUATIONS = 200
 export const DEFAULT_OUTPUT_CAP = 32_768
 /** Tool calls of one answer that are run; each further one is told so. Results are keyed with four digits. */
 export const MAX_TOOL_CALLS = 1_000
+/** Tool calls of one answer that are asked about; each further one is told so. They stand in the session's header. */
+export const MAX_APPROVALS = 100
+/** Characters of the note of a decision. */
+export const MAX_NOTE = 1_000
 /** Bytes of one tool result that is made of the outputs of sessions. */
 export const TOOL_RESULT_BYTES = 200_000
 /** Bytes of all such results of one answer together: they stand in one request to the model. */

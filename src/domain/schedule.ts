@@ -51,6 +51,8 @@ export interface ScheduleState {
   readonly starting: QueuedTick | null
   readonly queued: readonly QueuedTick[]
   readonly skipped: number
+  /** it is ticked from outside: the timer that looks at the table does not reckon its times */
+  readonly outside: boolean
   /** when the timer looks at it next, epoch ms; null: never */
   readonly dueAt: number | null
 }
@@ -62,6 +64,7 @@ export const NO_STATE: ScheduleState = {
   starting: null,
   queued: [],
   skipped: 0,
+  outside: false,
   dueAt: null,
 }
 

@@ -66,7 +66,7 @@ export interface SessionHeader {
   readonly continuationsBefore: number
   /** how often it lay down to wait */
   readonly waits: number
-  /** approvals and inputs it waits for */
+  /** what it waits for beside children: time, money, or approvals, each by its name */
   readonly asks: ReadonlySet<string>
   /** epoch ms at which a wait ends by itself */
   readonly wakeAt: number | null

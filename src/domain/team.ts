@@ -1,4 +1,5 @@
 import { parseUsd } from './money.ts'
+import type { Permissions } from './permissions.ts'
 import {
   cheapestAt,
   dearestAt,
@@ -21,6 +22,8 @@ export interface TeamDefinition {
   /** the first one is the run's first agent unless another is asked for */
   readonly agents: readonly AgentDefinition[]
   readonly models: { readonly [name: string]: ModelDefinition }
+  /** which tool calls run, wait for an approval, or are refused; left out: all run */
+  readonly permissions?: Permissions
   /** what its run began with, where the deployment does not leave it at the usual; see configured-limits.ts */
   readonly limits?: { readonly depth: number; readonly width: number }
 }

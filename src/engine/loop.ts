@@ -87,6 +87,7 @@ async function step(d: Drive): Promise<'again' | 'gone'> {
   else if (kind === 'tools') {
     const results = await runTools(d, state.last!)
     if (typeof results === 'string') return outcome(results)
+    if ('end' in results) return close(d, state, results.end)
     messages = results
     await refresh(d)
     if (d.header.attempt !== d.attempt) return 'gone'

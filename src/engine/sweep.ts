@@ -4,6 +4,7 @@ import { isGone, type Run, type RunRef, type SessionRef } from '../domain/run.ts
 import { isClaimable, isTerminal, mayRun, type SessionHeader } from '../domain/session.ts'
 import { unknown } from '../domain/usage.ts'
 import { reopenRoot } from './add-input.ts'
+import { passDecisions } from './approve.ts'
 import { stopAll } from './cancel-run.ts'
 import { takeLimit } from './change-budget.ts'
 import type { EngineContext, Invocation } from './context.ts'
@@ -161,6 +162,7 @@ async function lookAtSession(
     await ctx.invoker.invoke(ref)
     return 'invoked'
   }
+  if (await passDecisions(ctx, ref, h)) return 'invoked'
   // whoever should have woken somebody here may have died before he did
   const short = h.needs.size > 0 || h.wants.size > 0
   if (short && h.updatedAt + ctx.settings.eventAgeMs <= ctx.clock.now()) {

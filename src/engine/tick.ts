@@ -32,9 +32,10 @@ type Ctx = EngineContext
  * One tick of a schedule: it starts one run, whatever is repeated, or waits behind the run before it, or is skipped, as
  * the schedule's overlap says; all of that is written down. The schedule is looked up by its id.
  * @param at the scheduled time, epoch ms
+ * @param outside who ticks a schedule of the API is not the timer here
  * @throws SubledgerError unknown_schedule, bad_request, and what `startRun` throws
  */
-export async function tick(ctx: Ctx, ref: ScheduleRef, at: number): Promise<Tick> {
+export async function tick(ctx: Ctx, ref: ScheduleRef, at: number, outside = false): Promise<Tick> {
   const now = ctx.clock.now()
   if (!(at <= now + EARLY_MS && at >= now - OLDEST_MS))
     throw new SubledgerError('bad_request', 'The scheduled time is not within the last day: the tick is not taken.')
@@ -49,15 +50,17 @@ export async function tick(ctx: Ctx, ref: ScheduleRef, at: number): Promise<Tick
   const put = await ctx.store.putOnce(once, record, now)
   const found = put === 'written' ? undefined : await ctx.store.getOnce(once, now)
   if (found?.answer) return JSON.parse(found.answer.body) as Tick
-  const ticked = await decideOnce(ctx, ref, { at, runId: found?.token ?? record.token })
+  const ticked = await decideOnce(ctx, ref, { at, runId: found?.token ?? record.token }, outside)
   const answer = { status: 200, location: null, body: JSON.stringify(ticked) }
   await ctx.store.answerOnce(once, found ?? record, answer, ctx.ids.nonce())
   return ticked
 }
 
-async function decideOnce(ctx: Ctx, ref: ScheduleRef, { at, runId }: QueuedTick): Promise<Tick> {
+async function decideOnce(ctx: Ctx, ref: ScheduleRef, { at, runId }: QueuedTick, outside: boolean): Promise<Tick> {
   for (;;) {
-    const { schedule, state } = await find(ctx, ref)
+    const { schedule, state: found } = await find(ctx, ref)
+    // a tick from outside proves that there is somebody, also where his maker died before he could say so
+    const state = outside ? { ...found, outside } : found
     const told = state.ticks.find((t) => t.at === at)
     if (told) {
       return state.starting?.at === at ? begin(ctx, ref, schedule, state) : told
@@ -181,9 +184,11 @@ async function look(ctx: Ctx, ref: ScheduleRef): Promise<boolean> {
   return ticked?.outcome === 'started'
 }
 
-/** Whether the timer here says when it ticks: those from a file are ticked from outside. */
-const isTimed = async (ctx: Ctx, ref: ScheduleRef): Promise<boolean> =>
-  ((await ctx.store.getSchedule(ref))?.schedule ?? null) !== null
+/** Whether the timer here says when it ticks: those from a file never, those of the API until somebody outside does. */
+async function isTimed(ctx: Ctx, ref: ScheduleRef): Promise<boolean> {
+  const stored = await ctx.store.getSchedule(ref)
+  return stored?.schedule != null && !stored.state.outside
+}
 
 /** The latest scheduled time that has come since the last tick: those that were missed come once. */
 function lastTime(schedule: Schedule, state: ScheduleState, now: number): number | undefined {
@@ -202,7 +207,8 @@ async function putOff(ctx: Ctx, ref: ScheduleRef): Promise<void> {
     const now = ctx.clock.now()
     const { v, ...state } = stored.state
     const { schedule } = stored
-    const next = schedule ? readSchedule(schedule.expression, schedule.timezone, schedule.createdAt)(now) : undefined
+    const timed = schedule && !state.outside
+    const next = timed ? readSchedule(schedule.expression, schedule.timezone, schedule.createdAt)(now) : undefined
     const soon = state.queued.length > 0 || state.starting ? now + LOOK_MS : undefined
     const times = [next, soon].filter((t) => t !== undefined)
     const dueAt = times.length > 0 ? Math.min(...times) : null

@@ -2,6 +2,7 @@ import { childSessionId } from '../domain/ids.ts'
 import type { SessionRef } from '../domain/run.ts'
 import { isTerminal, mayRun, type SessionHeader } from '../domain/session.ts'
 import type { BookRow } from '../domain/usage.ts'
+import type { Store } from '../ports.ts'
 import type { EngineContext } from './context.ts'
 import { type Drive, now, refresh, type Step } from './drive.ts'
 import { wakeNeedy } from './wake-needy.ts'
@@ -80,6 +81,22 @@ export async function waitForTime(d: Drive, until: number, rows: readonly BookRo
     return isTerminal(g) || g.attempt !== d.attempt || g.status === 'waiting' ? 'asleep' : 'again'
   }
   await bringDueForward(d, until)
+  return 'asleep'
+}
+
+/** Lies down until others say something, or until a time; its own place is for its children meanwhile. */
+export async function lieDownUntil(
+  d: Drive,
+  before: SessionHeader,
+  wait: Parameters<Store['suspend']>[2] & { readonly wakeAt: number },
+): Promise<Step> {
+  const suspended = await d.ctx.store.suspend(d.ref, d.attempt, wait)
+  const after = suspended.written ? suspended.item : await refresh(d)
+  if (isTerminal(after) || after.attempt !== d.attempt) return 'asleep'
+  // refused, and not because it was written before
+  if (after.status !== 'waiting') return 'again'
+  await startHeldBack(d, before, after)
+  await bringDueForward(d, wait.wakeAt)
   return 'asleep'
 }
 

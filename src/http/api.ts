@@ -4,18 +4,24 @@ import { RUN_ID, SESSION_ID } from '../domain/ids.ts'
 import type { Run, RunRef, SessionRef } from '../domain/run.ts'
 import type { SessionHeader } from '../domain/session.ts'
 import type { addInput } from '../engine/add-input.ts'
+import type { decideApproval } from '../engine/approve.ts'
 import type { cancelRun } from '../engine/cancel-run.ts'
 import type { changeBudget } from '../engine/change-budget.ts'
 import type { startRun } from '../engine/start-run.ts'
+import type { ScheduleTimer } from '../ports/schedule-timer.ts'
 
-/** What the API needs of the outside world: what the three things that it does through the engine need. */
+/** What the API needs of the outside world: what the things that it does through the engine need. */
 export type ApiContext = Parameters<typeof startRun>[0] &
   Parameters<typeof addInput>[0] &
   Parameters<typeof cancelRun>[0] &
-  Parameters<typeof changeBudget>[0]
+  Parameters<typeof changeBudget>[0] &
+  Parameters<typeof decideApproval>[0] & {
+    /** left out: schedules of the API are ticked by the timer that looks at the table */
+    readonly scheduleTimer?: ScheduleTimer
+  }
 
-/** One route's answer. The tenant has been established. */
-export type Handler = (c: Context, tenant: string) => Response | Promise<Response>
+/** One route's answer. The tenant has been established; `by` is who asks, or null where nobody need say. */
+export type Handler = (c: Context, tenant: string, by: string | null) => Response | Promise<Response>
 
 export interface Route {
   /** Hono's path pattern */

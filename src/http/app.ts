@@ -2,7 +2,9 @@ import { type Context, Hono } from 'hono'
 import { SubledgerError } from '../domain/errors.ts'
 import { TENANT } from '../domain/ids.ts'
 import type { ApiContext, Handler, Route } from './api.ts'
+import { approvalRoutes } from './approvals.ts'
 import { auditRoutes } from './audit.ts'
+import type { Admitted } from './auth/caller.ts'
 import { type Scope, scopeOf } from './auth/scopes.ts'
 import { bookRoutes } from './calls.ts'
 import { notThereRoutes } from './not-there.ts'
@@ -17,12 +19,12 @@ export type { ApiContext } from './api.ts'
 
 export interface AppOptions {
   /**
-   * Whose data the request is about. Called for every route that holds data, before anything else is done.
+   * Whose data the request is about, and who asks where that is known. Called for every route that holds data, before anything else is done.
    * @param env what the platform's adapter hands on beside the request (on Lambda: the event)
    * @param scope what the caller must be allowed
    * @throws SubledgerError unauthorized, forbidden or keys_unavailable
    */
-  readonly tenantOf: (request: Request, env: unknown, scope: Scope) => string | Promise<string>
+  readonly tenantOf: (request: Request, env: unknown, scope: Scope) => string | Admitted | Promise<string | Admitted>
   /** `WWW-Authenticate` of a 401 */
   readonly challenge?: string
   /** Looks at every request before anything else; throws SubledgerError to refuse it. */
@@ -71,14 +73,20 @@ export function createApp(ctx: ApiContext, options: AppOptions): Hono {
     ),
   )
 
-  const withTenant = async (request: Request, env: unknown, scope: Scope): Promise<string> => {
-    const tenant = await options.tenantOf(request, env, scope)
+  const admitted = async (
+    request: Request,
+    env: unknown,
+    scope: Scope,
+  ): Promise<[tenant: string, by: string | null]> => {
+    const found = await options.tenantOf(request, env, scope)
+    const { tenant, name } = typeof found === 'string' ? { tenant: found, name: null } : found
     if (!TENANT.test(tenant)) throw new Error('the tenant of the request is not a valid tenant name')
-    return tenant
+    return [tenant, name]
   }
   const routes = [
     ...runRoutes(ctx),
     ...sessionRoutes(ctx),
+    ...approvalRoutes(ctx),
     ...bookRoutes(ctx),
     ...auditRoutes(ctx),
     ...usageReportRoutes(ctx),
@@ -89,12 +97,12 @@ export function createApp(ctx: ApiContext, options: AppOptions): Hono {
   for (const [path, methods] of byPath(routes)) {
     for (const [method, handler] of methods) {
       const scope = scopeOf(method, path)
-      app.on(method, path, async (c) => handler(c, await withTenant(c.req.raw, c.env, scope)))
+      app.on(method, path, async (c) => handler(c, ...(await admitted(c.req.raw, c.env, scope))))
     }
     refuseOthers(app, path, [...methods.keys()])
   }
   for (const { path, methods } of PUBLIC) {
-    for (const [method, handler] of Object.entries(methods)) app.on(method, path, (c) => handler(c, ''))
+    for (const [method, handler] of Object.entries(methods)) app.on(method, path, (c) => handler(c, '', null))
     refuseOthers(app, path, Object.keys(methods))
   }
   return app

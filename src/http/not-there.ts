@@ -5,7 +5,6 @@ import type { Route } from './api.ts'
 const NOT_THERE: readonly [path: string, methods: readonly string[], what: string][] = [
   ['/v1/runs/:runId/events', ['GET'], 'The stream of events'],
   ['/v1/runs/:runId/retry', ['POST'], 'Retrying tasks'],
-  ['/v1/runs/:runId/approvals/:approvalId', ['POST'], 'Approving tool calls'],
 ]
 
 export const notThereRoutes: readonly Route[] = NOT_THERE.map(([path, methods, what]) => ({

@@ -147,10 +147,14 @@ async function cancel(ctx: ApiContext, c: Context, tenant: string): Promise<Resp
     const seen = round === undefined ? undefined : await findRun(ctx, ref)
     // the round that was to be cancelled has ended since, and another one is nobody's to stop
     const over = seen !== undefined && seen.round !== Number(round)
-    const run = over ? seen : await cancelRun(ctx, ref)
-    const { headers } = await readTree(ctx, ref)
-    return accepted(c, await view(ctx, run, headers, { texts: true }))
+    return acceptRun(ctx, c, over ? seen : await cancelRun(ctx, ref))
   })
+}
+
+/** The answer of what changes a run: 202, and the run as it is then. */
+export async function acceptRun(ctx: ApiContext, c: Context, run: Run): Promise<Response> {
+  const { headers } = await readTree(ctx, run)
+  return accepted(c, await view(ctx, run, headers, { texts: true }))
 }
 
 function accepted(c: Context, run: RunView): Response {

@@ -1,6 +1,6 @@
 import * as z from 'zod/mini'
 import { type InputIssue, SubledgerError } from '../domain/errors.ts'
-import { HIGHEST_MAX_CONCURRENCY, MAX_TAG_BYTES, MAX_TAGS, MAX_TASKS } from '../domain/limits.ts'
+import { HIGHEST_MAX_CONCURRENCY, MAX_NOTE, MAX_TAG_BYTES, MAX_TAGS, MAX_TASKS } from '../domain/limits.ts'
 import { byteLength } from '../domain/text.ts'
 
 /** What the API takes, in one place. Texts say what is expected; where it is wrong is added by `check`. */
@@ -161,6 +161,17 @@ export const scheduleBody = z
     }),
   )
 export type ScheduleBody = z.infer<typeof scheduleBody>
+
+const DECISIONS = ['approve', 'deny'] as const
+export const approvalBody = z.strictObject(
+  {
+    decision: z.enum(DECISIONS, { error: `must be ${DECISIONS.join(' or ')}` }),
+    note: z.optional(
+      z.string(aString).check(z.maxLength(MAX_NOTE, { error: `must have at most ${MAX_NOTE} characters` }), wellFormed),
+    ),
+  },
+  { error: 'must be a JSON object with decision' },
+)
 
 export const inputBody = z.strictObject({ input: text }, { error: 'must be a JSON object with input' })
 /** for routes that take no body */

@@ -6,6 +6,7 @@ import { definitionOf } from '../engine/definition.ts'
 import { systemMessage } from '../engine/prompt.ts'
 import { taskMessage, taskOf } from '../engine/task-of.ts'
 import { type ApiContext, findRun, findSession, type Route, runRef, sessionRef } from './api.ts'
+import { sessionApprovals } from './approvals.ts'
 import { cursorScope, decodeCursor, encodeCursor } from './cursor.ts'
 import { collect } from './paging.ts'
 import { checkQuery, noQuery, pageQuery } from './schemas.ts'
@@ -49,7 +50,8 @@ async function getSession(ctx: ApiContext, c: Context, tenant: string): Promise<
   const team = await definitionOf(ctx, run)
   const all = await treeFor(ctx, run, [header])
   const texts = await textsOf(ctx, run, header)
-  return c.json(sessionView(header, { team, texts, leaseMs: ctx.settings.leaseMs, ...(all && { all }) }))
+  const approvals = await sessionApprovals(ctx, ref)
+  return c.json(sessionView(header, { team, texts, approvals, leaseMs: ctx.settings.leaseMs, ...(all && { all }) }))
 }
 
 async function listMessages(ctx: ApiContext, c: Context, tenant: string): Promise<Response> {

@@ -108,6 +108,24 @@ export const run = z.strictObject({
   finishedAt: maybeTime,
 })
 
+export const approval = z.strictObject({
+  approvalId: text.check(says('opaque')),
+  sessionId,
+  tool: text,
+  arguments: text.check(says('as the model wrote them')),
+  askedAt: time,
+  decision: z
+    .nullable(
+      z.strictObject({
+        decision: z.enum(['approve', 'deny']),
+        by: texts.check(says('who decided; null where nobody need say who they are')),
+        at: time,
+        note: texts,
+      }),
+    )
+    .check(says('null: nobody has decided')),
+})
+
 export const session = z.strictObject({
   sessionId,
   runId,
@@ -122,6 +140,9 @@ export const session = z.strictObject({
   stopReason,
   output: texts.check(says("a preview or null in lists, whole in the session's own route")),
   error: errorInfo,
+  approvals: z
+    .nullable(z.array(approval))
+    .check(says('tool calls that somebody was asked about, the last 100; null in lists')),
   attempt: count,
   depth: count,
   ...priced,
@@ -251,6 +272,10 @@ export const schedule = z.strictObject({
   agent: texts,
   input: texts.check(says('a preview; null: it starts from tasks')),
   tasks: z.nullable(count).check(says('number of tasks')),
+  budget: z
+    .nullable(z.strictObject({ usd: maybeMoney, tokens: z.nullable(count) }))
+    .check(says('of each run; null: its runs have none')),
+  maxConcurrency: z.nullable(count).check(says('of each run; null: as for a run that does not say it')),
   tags: z.record(text, text),
   createdAt: maybeTime.check(says('null: it stands in a file')),
   nextAt: maybeTime.check(says('null: it does not come again')),
@@ -270,6 +295,7 @@ export const schedules = z.strictObject({ schedules: z.array(schedule) })
 
 export const runs = z.strictObject({ runs: z.array(run), next })
 export const sessions = z.strictObject({ sessions: z.array(session), next })
+export const approvals = z.strictObject({ approvals: z.array(approval), next })
 export const messages = z.strictObject({ messages: z.array(message), next })
 export const calls = z.strictObject({ calls: z.array(call), next })
 export const teams = z.strictObject({ teams: z.array(z.strictObject({ name: text, description: text })) })
@@ -293,6 +319,7 @@ for (const [id, shape, description] of [
   ['Price', price, 'USD per million tokens; a rate that is not known is null'],
   ['Budget', budget, 'usd = costUsd + unknown.costUsd + heldUsd + availableUsd, at every look'],
   ['Run', run, 'One execution of a team'],
+  ['Approval', approval, 'A tool call that somebody is asked about'],
   ['Session', session, "One agent's conversation inside a run"],
   ['Message', message, 'A message of a transcript. Only accepted answers are part of it'],
   ['Call', call, 'One model call, whatever came of it'],
@@ -304,6 +331,7 @@ for (const [id, shape, description] of [
   ['Schedule', schedule, 'When runs start by themselves'],
   ['Schedules', schedules, 'All schedules'],
   ['Runs', runs, 'A page of runs, newest first'],
+  ['Approvals', approvals, 'A page of approvals'],
   ['Sessions', sessions, 'A page of sessions'],
   ['Messages', messages, 'A page of a transcript'],
   ['Calls', calls, 'A page of model calls'],

@@ -1,8 +1,11 @@
 import { SubledgerError } from '../domain/errors.ts'
+import { TENANT } from '../domain/ids.ts'
+import type { ScheduleRef } from '../ports/schedule-store.ts'
 
 /** What starts a run by itself: the tick of a schedule, or the timer's minute. */
 export type StartEvent =
-  | { readonly kind: 'tick'; readonly id: string; readonly at: number }
+  /** `tenant`: of a schedule that was made over the API; without it the schedule is one of the file */
+  | { readonly kind: 'tick'; readonly id: string; readonly at: number; readonly tenant?: string }
   | { readonly kind: 'due' }
   /** a direct invocation: what `POST /v1/runs` takes */
   | { readonly kind: 'start'; readonly body: unknown }
@@ -10,6 +13,10 @@ export type StartEvent =
 /** EventBridge Scheduler replaces this; what stands in for it on one's own machine passes it on as it is. */
 export const SCHEDULED_TIME = '<aws.scheduler.scheduled-time>'
 const MINUTE_MS = 60_000
+
+/** What EventBridge Scheduler sends for a schedule that was made over the API, as JSON text. */
+export const tickPayload = ({ tenant, id }: ScheduleRef): string =>
+  JSON.stringify({ tenant, schedule: id, scheduledTime: SCHEDULED_TIME })
 
 /**
  * A tick says which schedule and which time, and nothing else of it is taken.
@@ -19,11 +26,14 @@ export function readStartEvent(event: unknown, now: number): StartEvent {
   if (event === null || typeof event !== 'object') return { kind: 'start', body: event }
   if ('due' in event && event.due === true) return { kind: 'due' }
   if (!('schedule' in event)) return { kind: 'start', body: event }
-  const { schedule: id, scheduledTime } = event as { schedule: unknown; scheduledTime?: unknown }
+  const { schedule: id, scheduledTime, tenant } = event as { [name: string]: unknown }
   const at = timeOf(scheduledTime, now)
   if (typeof id !== 'string' || at === undefined)
     throw new SubledgerError('bad_request', 'A tick needs the id of its schedule and its scheduledTime, as ISO 8601.')
-  return { kind: 'tick', id, at }
+  if (tenant === undefined) return { kind: 'tick', id, at }
+  if (typeof tenant !== 'string' || !TENANT.test(tenant))
+    throw new SubledgerError('bad_request', 'The tenant of a tick must be the name of a tenant.')
+  return { kind: 'tick', id, at, tenant }
 }
 
 function timeOf(text: unknown, now: number): number | undefined {

@@ -46,8 +46,8 @@ export interface MoneyStore {
     seenSeq: number,
     to: { seq: number; limit: Amount; more: Amount; now: number },
   ): Promise<Written<SessionHeader>>
-  /** W40 */
-  unask(ref: SessionRef, now: number): Promise<Written<SessionHeader>>
+  /** W40: a wait for money is over, or `ask` is answered */
+  unask(ref: SessionRef, now: number, ask?: string): Promise<Written<SessionHeader>>
   /** W41: `resume`: a run that waits for its budget goes on in a new round */
   changeLimit(
     ref: RunRef,

@@ -5,6 +5,7 @@
  *     RUN                                              the run's own item
  *     DEF#<hash>#<part>                                the frozen team definition
  *     INPUT#<round>#<inputRef>#<part>                  what a round starts from
+ *     ASK#<sessionId>#<n>#<i>                          whether tool call i of answer n may run, and what was decided
  *     SESSION#<sessionId>                              a session's header
  *     TURN#<sessionId>#<n>#0                           request of call n
  *     TURN#<sessionId>#<n>#1                           outcome of call n
@@ -65,6 +66,24 @@ export const inputKey = (ref: RunRef, round: number, inputRef: string, part: num
   pk: runPartition(ref),
   sk: `INPUT#${fixed('round', round, 6)}#${check('input ref', inputRef, INPUT_REF)}#${fixed('part', part, 4)}`,
 })
+
+export const APPROVAL_PREFIX = 'ASK#'
+/** What all questions of a session begin with, or of answer n of it. */
+export const approvalsPrefix = (ref: SessionRef, n?: number): string =>
+  `${APPROVAL_PREFIX}${session(ref)}#${n === undefined ? '' : `${fixed('call', n, 6)}#`}`
+export const approvalKey = (ref: SessionRef, n: number, index: number): Key => ({
+  pk: runPartition(ref),
+  sk: `${approvalsPrefix(ref, n)}${fixed('tool call', index, 4)}`,
+})
+
+const APPROVAL = /^ASK#([0-9a-z]{20})#(\d{6})#(\d{4})$/
+
+/** Takes the sort key of a question apart. @throws Error when it is none */
+export function parseApprovalKey(sk: string): { sessionId: string; n: number; index: number } {
+  const m = APPROVAL.exec(sk)
+  if (!m) throw new Error(`${JSON.stringify(sk)} is no key of an approval`)
+  return { sessionId: m[1]!, n: Number(m[2]), index: Number(m[3]) }
+}
 
 /** What all slots of a session begin with. */
 export const turnsPrefix = (ref: SessionRef): string => `${TURN_PREFIX}${session(ref)}#`

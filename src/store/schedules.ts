@@ -1,5 +1,5 @@
 /** Schedules of a tenant, and what they have done. */
-import type { Schedule, ScheduleState } from '../domain/schedule.ts'
+import { NO_STATE, type Schedule, type ScheduleState } from '../domain/schedule.ts'
 import type { ScheduleRef, ScheduleStore } from '../ports/schedule-store.ts'
 import { ItemReader, present } from './item-reader.ts'
 import { parseSchedulePartition, SCHEDULE_SHARD, scheduleKey, schedulePartition } from './keys.ts'
@@ -9,6 +9,7 @@ import { A, DUE_INDEX, ITEM_VERSION } from './table.ts'
 import type { Item, TableClient } from './table-client.ts'
 
 type Stored = Omit<ScheduleState, 'v' | 'dueAt'>
+const { v: _, dueAt: __, ...EMPTY } = NO_STATE
 
 export function schedules(table: TableClient): ScheduleStore {
   const read = (item: Item): { id: string; schedule: Schedule | null; state: ScheduleState } => {
@@ -16,7 +17,12 @@ export function schedules(table: TableClient): ScheduleStore {
     return {
       id: r.text('sk'),
       schedule: r.has('body') ? (JSON.parse(r.text('body')) as Schedule) : null,
-      state: { ...(JSON.parse(r.text('state')) as Stored), v: r.whole('v'), dueAt: r.wholeOrNull('dueAt') },
+      state: {
+        ...EMPTY,
+        ...(JSON.parse(r.text('state')) as Partial<Stored>),
+        v: r.whole('v'),
+        dueAt: r.wholeOrNull('dueAt'),
+      },
     }
   }
   const itemOf = (ref: ScheduleRef, state: Stored, dueAt: number | null, body?: string): Item => ({
@@ -33,15 +39,7 @@ export function schedules(table: TableClient): ScheduleStore {
 
   return {
     putSchedule: (tenant, schedule, dueAt) =>
-      putNew(
-        table,
-        itemOf(
-          { tenant, id: schedule.id },
-          { ticks: [], runId: null, starting: null, queued: [], skipped: 0 },
-          dueAt,
-          JSON.stringify(schedule),
-        ),
-      ),
+      putNew(table, itemOf({ tenant, id: schedule.id }, EMPTY, dueAt, JSON.stringify(schedule))),
 
     async getSchedule({ tenant, id }) {
       const { item } = await table.get({ key: scheduleKey(tenant, id), consistent: true })

@@ -24,9 +24,6 @@ type SessionWrites = Pick<
 
 /** What a session asks for that waits for nothing but time: nobody answers it, the clock does. */
 const TIMER = 'timer'
-/** What a claim answers by itself. */
-const ANSWERED: ReadonlySet<string> = new Set([TIMER, MONEY])
-
 /** I drive it: nobody has claimed it since. */
 const MINE = all('#status = :running', '#attempt = :mine')
 
@@ -78,12 +75,10 @@ export function sessionWrites(table: TableClient): SessionWrites {
             '#updatedAt = :now',
             ...(claim.first ? ['#first = :first'] : []),
           ],
-          remove: ['#waitingOn', '#waitAll', '#wakeAt'],
-          // a wait for time or money is over when somebody comes; what people are asked for still stands
-          delete: ['#asks :answered'],
+          // a wait is over when somebody comes; what people were asked, and what they said, stands beside it
+          remove: ['#waitingOn', '#waitAll', '#wakeAt', '#asks'],
         },
         {
-          ':answered': ANSWERED,
           ':seen': claim.seenAttempt,
           ':driver': claim.driver,
           ':lease': claim.lease,
@@ -124,12 +119,20 @@ export function sessionWrites(table: TableClient): SessionWrites {
      */
     async suspend(ref, attempt, until): Promise<Written<SessionHeader>> {
       const { on, wakeAt, rows, closed, now } = until
-      const ordinals = typeof on === 'string' ? undefined : on.ordinals
-      const ask = on === 'time' ? TIMER : on === 'money' ? MONEY : undefined
-      if (ordinals?.length === 0)
-        throw new RangeError('a session cannot wait for no child: give the ordinals it waits for, or `all`')
-      if (ask !== undefined && wakeAt === null)
-        throw new RangeError('a wait for time or money needs the time at which it ends')
+      const some = typeof on === 'object' && 'ordinals' in on ? on : undefined
+      const ordinals = some?.ordinals
+      const asks =
+        typeof on === 'object' && 'asks' in on
+          ? on.asks
+          : on === 'time'
+            ? [TIMER]
+            : on === 'money'
+              ? [MONEY]
+              : undefined
+      if (ordinals?.length === 0 || asks?.length === 0)
+        throw new RangeError('a session cannot wait for nothing: give the ordinals or asks it waits for, or `all`')
+      if (asks !== undefined && wakeAt === null)
+        throw new RangeError('a wait for time, money or an approval needs the time at which it ends')
       return update(
         ref,
         all(
@@ -149,13 +152,13 @@ export function sessionWrites(table: TableClient): SessionWrites {
             ...(wakeAt === null ? [] : ['#wakeAt = :wakeAt']),
           ],
           remove: ['#lease', '#driver'],
-          add: ask === undefined ? [] : ['#asks :ask'],
+          add: asks === undefined ? [] : ['#asks :asks'],
         },
         {
           ':mine': attempt,
-          ':settled': typeof on === 'string' ? undefined : on.settled,
+          ':settled': some?.settled,
           ':ordinals': ordinals && new Set(ordinals),
-          ':ask': ask === undefined ? undefined : new Set([ask]),
+          ':asks': asks && new Set(asks),
           ':rows': encodeRows(rows),
           ':wakeAt': wakeAt ?? undefined,
           ':now': now,
@@ -163,13 +166,13 @@ export function sessionWrites(table: TableClient): SessionWrites {
       )
     },
 
-    /** W40. A wait for money is over: there may be some, or there is nothing left to wait for. */
-    unask: (ref: SessionRef, now: number): Promise<Written<SessionHeader>> =>
+    /** W40. A wait for money is over, since there may be some or nothing is left to wait for; or a question is answered. */
+    unask: (ref: SessionRef, now: number, ask = MONEY): Promise<Written<SessionHeader>> =>
       update(
         ref,
         all('#status = :waiting', 'contains(#asks, :ask)'),
         { set: ['#updatedAt = :now'], delete: ['#asks :asks'] },
-        { ':ask': MONEY, ':asks': new Set([MONEY]), ':now': now },
+        { ':ask': ask, ':asks': new Set([ask]), ':now': now },
       ),
 
     /** W13. A waiting session has nothing left to wait for by it, not even an approval, so that it can be claimed. */

@@ -1,4 +1,5 @@
 import type { Store } from '../ports.ts'
+import { approvals } from './approvals.ts'
 import { bookSlots } from './book-slots.ts'
 import { correctionWrites } from './correction-writes.ts'
 import { delegationWrites } from './delegation-writes.ts'
@@ -39,4 +40,5 @@ export const createStore = (table: TableClient, now: () => number = Date.now): S
   ...idempotency(table),
   ...schedules(table),
   ...placeWrites(table),
+  ...approvals(table),
 })

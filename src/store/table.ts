@@ -146,6 +146,13 @@ export const A = {
   /** names the list of the items that are in a fold */
   taken: 'tn',
 
+  // a tool call that somebody is asked about
+  tool: 'tl',
+  decision: 'dn',
+  decidedAt: 'dt',
+  by: 'by',
+  note: 'no',
+
   /** what a schedule has done, JSON text */
   state: 'sj',
   // what a tenant has going on

@@ -30,6 +30,7 @@ export type Section =
   | 'models.*'
   | 'models.*.cost'
   | 'providers.*'
+  | 'permissions'
 
 type Row = readonly [key: string, fate: Fate, note: string, from?: Known['from']]
 
@@ -46,7 +47,7 @@ const SECTIONS: { readonly [S in Section]: readonly Row[] } = {
     ['metadata', 'supported', 'about the file; only its description is shown'],
     ['mcps', 'not yet', 'MCP servers are not supported'],
     ['rag', 'no place on Lambda', 'indexes documents and keeps databases on a local disk'],
-    ['permissions', 'not yet', 'there are no tools with effects to permit'],
+    ['permissions', 'supported', 'which tool calls run, wait for somebody to approve them, or are refused; see below'],
     ['budgets', 'not yet', 'give the run a budget when it is started', 'other version'],
     ['commands', 'not yet', 'give the prompt as the input of a run', 'other version'],
     ['flavors', 'not yet', 'write a team file for each flavor', 'other version'],
@@ -176,6 +177,11 @@ const SECTIONS: { readonly [S in Section]: readonly Row[] } = {
     ['top_p', 'not yet', 'give it at the model', 'other version'],
     ['track_usage', 'not yet', 'usage is always booked', 'other version'],
     ['unload_api', 'no place on Lambda', 'for models that run on the same machine', 'other version'],
+  ],
+  permissions: [
+    ['allow', 'supported', 'patterns of tool calls that run, as all do that no pattern names'],
+    ['ask', 'supported', 'those that wait until somebody approves or denies them; goes before `allow`'],
+    ['deny', 'supported', 'those that are refused; goes before both'],
   ],
 }
 

@@ -11,6 +11,7 @@ import {
   readInlineModel,
   readModel,
 } from './read-model.ts'
+import { readPermissions, toolNames } from './read-permissions.ts'
 import { readProviders } from './read-providers.ts'
 import { cut, type Fields, Reader } from './reader.ts'
 import { didYouMean } from './suggest.ts'
@@ -76,6 +77,7 @@ function read(text: string, options: ParseOptions, lines: LineCounter, problems:
   }
   const models = new Models(reader, fields.get('models'), context)
   const agents = readAgents(reader, tree, fields, models.find)
+  const permissions = readPermissions(reader, fields.get('permissions'), toolNames(agents))
   const said = description ?? agents[0]?.description
   return {
     shape: 1,
@@ -83,6 +85,7 @@ function read(text: string, options: ParseOptions, lines: LineCounter, problems:
     ...(said && { description: said }),
     agents,
     models: models.definitions(),
+    ...(permissions && { permissions }),
   }
 }
 

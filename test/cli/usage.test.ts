@@ -39,6 +39,8 @@ describe('wrong use', () => {
     ['get a b', /"b" is one argument too many/],
     ['messages a', /SESSION is missing/],
     ['input a', /TEXT is missing/],
+    ['approve x', /CALL is missing\.\nUse: subledger approve RUN CALL \[--deny\]/],
+    ['approve x y --note', /argument missing/],
     ['cancel', /RUN is missing/],
     ['validate', /FILE is missing/],
     ['validate nowhere.yaml', /nowhere\.yaml: error: cannot be read \(ENOENT\)/],
@@ -46,7 +48,7 @@ describe('wrong use', () => {
     ['dev --port x', /"x" is not a port/],
     ['dev --teams nowhere', /no folder "nowhere"/],
     ['list --url ftp://x', /not the address of an API/],
-    ...['retry', 'approve', 'delete', 'watch', 'export', 'replay', 'init'].map((name): [string, RegExp] => [
+    ...['retry', 'delete', 'watch', 'export', 'replay', 'init'].map((name): [string, RegExp] => [
       `${name} x`,
       new RegExp(`"${name}" is not supported by this version`),
     ]),

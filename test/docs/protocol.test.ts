@@ -85,6 +85,7 @@ const FULL: readonly [section: string, write: (s: Store) => Promise<unknown>][] 
   ['W12', (s) => s.suspend(ref, 1, { ...suspend, on: { ordinals: [0], settled: 0 } })],
   ['W12', (s) => s.suspend(ref, 1, { ...suspend, on: 'time' })],
   ['W12', (s) => s.suspend(ref, 1, { ...suspend, on: 'money' })],
+  ['W12', (s) => s.suspend(ref, 1, { ...suspend, on: { asks: ['0#0'] } })],
   ['W13', (s) => s.stop(ref, { reason: 'cancelled', round: 1, now: now })],
   ['W13b', (s) => s.cancelUnclaimed(ref, { reason: 'cancelled', round: 1, now: now })],
   ['W14', (s) => s.cancelRun(run, now)],
@@ -115,6 +116,8 @@ const FULL: readonly [section: string, write: (s: Store) => Promise<unknown>][] 
   ['W42', (s) => s.failWaiting(run, 1, now)],
   ['A new round', (s) => s.openRound(run, { seenRound: 1, inputRef: DRIVER, dueAt: T0, now })],
   ['A new round', (s) => s.reopenRoot(ref, 1, now)],
+  ['An approval', (s) => s.putApproval(ref, { n: 0, index: 0, round: 1, tool: 'think', askedAt: T0 })],
+  ['An approval', (s) => s.decideApproval(ref, 0, 0, { decision: 'deny', by: 'x', at: T0, note: 'y' })],
   ['A pause of a model', (s) => s.coolDown('local', 'crew', 'mini', T0)],
   ['An idempotency record', (s) => s.putOnce(once, { bodyHash: 'x', token: 'y', createdAt: T0, expiresAt: 1 }, T0)],
   [
@@ -165,7 +168,7 @@ describe('docs/protocol.md', () => {
       ...'putRequest putResponse bookLate putToolResult putDefinition putInput coolDown'.split(' '),
       ...'putUsage openUsageDay closeUsageHours putUsageHour putLateUsage putUsageDay moveUsageFolded'.split(' '),
       ...'putOnce answerOnce releaseOnce putSchedule moveSchedule deleteSchedule'.split(' '),
-      ...'takePlace givePlaceBack'.split(' '),
+      ...'takePlace givePlaceBack putApproval decideApproval'.split(' '),
     ]
     const reads = /^(get|list|read|due|has|is)/
     expect(

@@ -42,3 +42,17 @@ test('figures are logged on Lambda, and elsewhere for who asks', () => {
   expect(readConfig({ ...env, SUBLEDGER_METRICS: 'on' }).metrics).toBe(true)
   expect(() => readConfig({ ...env, SUBLEDGER_METRICS: 'yes' })).toThrow('SUBLEDGER_METRICS is "yes"')
 })
+
+test('the place where schedules of the API are made is given whole or not at all', () => {
+  const whole = {
+    SUBLEDGER_SCHEDULER_GROUP: 'group',
+    SUBLEDGER_SCHEDULER_ROLE: 'arn:role',
+    SUBLEDGER_SCHEDULER_TARGET: 'arn:function',
+    SUBLEDGER_SCHEDULER_DEAD_LETTERS: 'arn:queue',
+  }
+  const scheduler = { group: 'group', role: 'arn:role', target: 'arn:function', deadLetters: 'arn:queue' }
+  expect(readConfig({ ...env, ...whole }).scheduler).toEqual(scheduler)
+  for (const name of Object.keys(whole)) {
+    expect(() => readConfig({ ...env, ...whole, [name]: '' })).toThrow('set all of them or none')
+  }
+})

@@ -79,6 +79,23 @@ describe('start-run, again', () => {
     const tick = { schedule: 'nobody', scheduledTime: '<aws.scheduler.scheduled-time>' }
     await expect(start(tick)).rejects.toThrow('There is no schedule "nobody"')
   })
+
+  test('a tick of a schedule of the API starts a run of its tenant, and is at an end when the schedule is gone', async () => {
+    const tick = { tenant: 'third', schedule: 'made', scheduledTime: '<aws.scheduler.scheduled-time>' }
+    const run = { team: 'fan-out', input: 'Go' }
+    const schedule = { id: 'made', expression: 'rate(1 day)', timezone: 'UTC', overlap: 'allow', createdAt: 0 } as const
+    await store().putSchedule('third', { ...schedule, run }, Date.now())
+    const { runId } = await start(tick)
+    expect(await store().getRun({ tenant: 'third', runId })).toMatchObject({ team: 'fan-out' })
+    await work()
+    await store().deleteSchedule({ tenant: 'third', id: 'made' })
+    expect(await start({ ...tick, scheduledTime: '2026-01-01T00:00:00Z' }).catch((e) => e.code)).toBe('bad_request')
+    const minuteAgo = new Date(Date.now() - 60_000).toISOString()
+    expect(await start({ ...tick, scheduledTime: minuteAgo })).toBeUndefined()
+    expect(lines.map((line) => JSON.parse(line))).toContainEqual(
+      expect.objectContaining({ level: 'warn', message: 'tick of a schedule that is gone', schedule: 'made' }),
+    )
+  })
 })
 
 describe('http', () => {

@@ -3,7 +3,9 @@ import { readFileSync } from 'node:fs'
 import { createServer, request, type Server } from 'node:http'
 import type { AddressInfo } from 'node:net'
 import path from 'node:path'
+import * as sdk from '@aws-sdk/client-scheduler'
 import type { Context } from 'aws-lambda'
+import { mockClient } from 'aws-sdk-client-mock'
 import { afterAll, beforeAll, expect, test, vi } from 'vitest'
 import { parse } from 'yaml'
 import type { SessionRef } from '../../src/domain/run.ts'
@@ -35,20 +37,30 @@ let current: Name
 /** `dynamodb:Query on index due`, by the function that asked for it */
 const used = new Map<Name, Set<string>>()
 
+/** no emulator has it: the client is asked, and does not send */
+const scheduler = mockClient(sdk.SchedulerClient)
+const SCHEDULER = {
+  SUBLEDGER_SCHEDULER_GROUP: 'group',
+  SUBLEDGER_SCHEDULER_ROLE: 'arn:role',
+  SUBLEDGER_SCHEDULER_TARGET: 'arn:function',
+  SUBLEDGER_SCHEDULER_DEAD_LETTERS: 'arn:queue',
+}
+
 beforeAll(async () => {
+  scheduler.on(sdk.CreateScheduleCommand).resolves({})
+  scheduler.on(sdk.DeleteScheduleCommand).resolves({})
   table = await dynaliteTable()
   proxy = await startProxy(table.server!.endpoint)
   lambda = await startLambdaServer({ worker: async (event) => void invoked.push(event as SessionRef) })
   vi.spyOn(process.stdout, 'write').mockReturnValue(true)
   Object.assign(process.env, {
+    ...SCHEDULER,
     SUBLEDGER_TABLE: table.server!.name,
     SUBLEDGER_DYNAMODB_ENDPOINT: `http://127.0.0.1:${(proxy.address() as AddressInfo).port}`,
     SUBLEDGER_LAMBDA_ENDPOINT: lambda.url,
     SUBLEDGER_WORKER: 'worker',
     SUBLEDGER_AUTH: 'iam',
-    SUBLEDGER_IAM_PRINCIPALS: JSON.stringify([
-      { principal: '123456789012', tenant: 'local', scopes: ['read', 'run', 'admin'] },
-    ]),
+    SUBLEDGER_IAM_PRINCIPALS: JSON.stringify([{ principal: '123456789012', tenant: 'local', scopes: ['admin'] }]),
     SUBLEDGER_EVENT_AGE_SECONDS: '0.001',
     SUBLEDGER_TEAMS: path.resolve('test/offline/teams'),
   })
@@ -173,6 +185,21 @@ test.each(Object.entries(ROLES) as [Name, string][])(
     expect([...used.get(name)!].filter((action) => !allowed(role).has(action))).toEqual([])
   },
 )
+
+test('http asks EventBridge Scheduler for what its role allows, in the group and with the role of the stack', () => {
+  const statements: { Action: string | string[]; Resource: string }[] = parse(readFileSync('serverless.yml', 'utf8'))
+    .resources.Resources.HttpRole.Properties.Policies[0].PolicyDocument.Statement
+  const asked = scheduler.calls().map((call) => `scheduler:${call.args[0].constructor.name.replace('Command', '')}`)
+  expect(asked).toEqual(['scheduler:CreateSchedule', 'scheduler:DeleteSchedule'])
+  // biome-ignore lint/suspicious/noTemplateCurlyInString: this is the framework's
+  const about = statements.find((s) => s.Resource === '${self:custom.schedulesArn}')
+  expect(about!.Action).toEqual(asked)
+  for (const { args } of scheduler.calls()) expect(args[0].input).toMatchObject({ GroupName: 'group' })
+  expect(scheduler.commandCalls(sdk.CreateScheduleCommand)[0]!.args[0].input.Target).toMatchObject({
+    Arn: 'arn:function',
+    RoleArn: 'arn:role',
+  })
+})
 
 test('what was written down is what functions do: the check can fail', () => {
   expect([...used.get('start-run')!].sort()).toContain('dynamodb:PutItem')

@@ -4,7 +4,9 @@ import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { afterEach, beforeEach, describe, expect, test } from 'vitest'
 import { createFileSchedules, readSchedules } from '../../src/compose-schedules.ts'
+import { tick } from '../../src/engine/tick.ts'
 import { createApp } from '../../src/http/app.ts'
+import type { RunView } from '../../src/http/views/run.ts'
 import { readStartEvent, SCHEDULED_TIME } from '../../src/invoke/tick-event.ts'
 import { type Api, expectProblem, openApi } from './api.ts'
 
@@ -18,6 +20,7 @@ interface List {
   readonly schedules: readonly ScheduleView[]
 }
 const good = { cron: '0 3 * * ? *', timezone: 'Europe/Berlin', team: 'echo', input: 'go', tags: { a: 'b' } }
+const bounds = { budget: { usd: '2.50', tokens: 1000 }, maxConcurrency: 3 }
 
 describe('over the API', () => {
   let api: Api
@@ -38,6 +41,28 @@ describe('over the API', () => {
       404,
       'unknown_schedule',
     )
+  })
+
+  test('its runs have the budget and the concurrency that it says', async () => {
+    const { body } = await api.post<ScheduleView>('/v1/schedules', { ...good, ...bounds })
+    expect(body).toMatchObject(bounds)
+    expect((await api.post('/v1/schedules', { ...good, budget: { usd: 1 } })).body).toMatchObject({
+      budget: { usd: '1', tokens: null },
+      maxConcurrency: null,
+    })
+    expect((await api.post('/v1/schedules', good)).body).toMatchObject({ budget: null, maxConcurrency: null })
+    const { at } = { at: Math.floor(api.ctx.clock.now() / 60_000) * 60_000 }
+    const { runId } = await tick(api.ctx, { tenant: 'local', id: body.scheduleId }, at)
+    await api.invoker.drain()
+    expect((await api.get<RunView>(`/v1/runs/${runId}`)).body).toMatchObject({
+      budget: { usd: '2.5', tokens: 1000 },
+      maxConcurrency: 3,
+    })
+  })
+
+  test('a budget that says nothing is refused', async () => {
+    const problem = expectProblem(await api.post('/v1/schedules', { ...good, budget: {} }), 400, 'bad_request')
+    expect(problem.errors).toMatchObject([{ path: '/budget' }])
   })
 
   test('with one Idempotency-Key it is made once', async () => {
@@ -77,7 +102,10 @@ describe('over the API', () => {
   })
 
   test('a tenant has a hundred at most', async () => {
-    for (let i = 0; i < 100; i++) expect((await api.post('/v1/schedules', good)).status).toBe(201)
+    for (let i = 1; i < 100; i++) expect((await api.post('/v1/schedules', good)).status).toBe(201)
+    const last = { 'idempotency-key': 'the hundredth'.replaceAll(' ', '-') }
+    expect((await api.post('/v1/schedules', good, last)).status).toBe(201)
+    expect((await api.post('/v1/schedules', good, last)).status).toBe(201)
     expectProblem(await api.post('/v1/schedules', good), 400, 'bad_request')
   })
 })
@@ -93,11 +121,19 @@ describe('in a file', () => {
   test('they are what the file says; one that is not enabled does not tick', async () => {
     await write(`
 schedules:
-  nightly: { cron: 0 3 * * ? *, timezone: Europe/Berlin, team: crew, input: go, overlap: queue, tags: { a: b } }
+  nightly: { cron: 0 3 * * ? *, timezone: Europe/Berlin, team: crew, input: go, overlap: queue, tags: { a: b },
+    budget: { usd: 2.50, tokens: 1000 }, maxConcurrency: 3 }
   hourly: { rate: 1 hour, team: crew, tasks: [{ agent: worker, task: a }], enabled: false }
 `)
     expect(await readSchedules(folder)).toMatchObject([
-      { id: 'nightly', expression: 'cron(0 3 * * ? *)', timezone: 'Europe/Berlin', overlap: 'queue', enabled: true },
+      {
+        id: 'nightly',
+        expression: 'cron(0 3 * * ? *)',
+        timezone: 'Europe/Berlin',
+        overlap: 'queue',
+        enabled: true,
+        run: { budget: { usd: '2.5', tokens: 1000 }, maxConcurrency: 3 },
+      },
       { id: 'hourly', expression: 'rate(1 hour)', overlap: 'skip', enabled: false },
     ])
     const schedules = createFileSchedules(folder, 'ours')
@@ -118,6 +154,11 @@ schedules:
     ['schedules: { a: { rate: 1 day, team: x } }', /schedules.a: .*neither input nor tasks/],
     ['schedules: { a: { cron: "1 2", team: x, input: y } }', /schedules.a: cron must have six fields/],
     ['schedules: { a: { rate: 1 day, team: x, input: y, enabled: maybe } }', /enabled must be true or false/],
+    ['schedules: { a: { rate: 1 day, team: x, input: y, budget: { usd: much } } }', /budget.usd must be an amount/],
+    [
+      'schedules: { a: { rate: 1 day, team: x, input: y, maxConcurrency: 0 } }',
+      /maxConcurrency must be a whole number/,
+    ],
     ['schedules: { a: { rate: 1 day, team: x, input: y, colour: red } }', /colour is not known here/],
   ])('%s is refused, with its place', async (text, message) => {
     await write(text)
@@ -129,8 +170,13 @@ describe('an event', () => {
   const now = Date.parse('2026-01-31T12:34:56.789Z')
 
   test('of a tick says which schedule and when; nothing else of it is taken', () => {
-    const event = { schedule: 'nightly', scheduledTime: '2026-01-31T03:00:00Z', team: 'evil', tenant: 'other' }
-    expect(readStartEvent(event, now)).toEqual({ kind: 'tick', id: 'nightly', at: Date.parse('2026-01-31T03:00:00Z') })
+    const event = { schedule: 'nightly', scheduledTime: '2026-01-31T03:00:00Z', team: 'evil', input: 'evil' }
+    const tick = { kind: 'tick', id: 'nightly', at: Date.parse('2026-01-31T03:00:00Z') }
+    expect(readStartEvent(event, now)).toEqual(tick)
+    // whose it is, where it was made over the API
+    expect(readStartEvent({ ...event, tenant: 'acme' }, now)).toEqual({ ...tick, tenant: 'acme' })
+    for (const tenant of ['a#RUN#b', '', null, { S: 'acme' }])
+      expect(() => readStartEvent({ ...event, tenant }, now)).toThrow('The tenant of a tick')
   })
 
   test('whose placeholder nobody has replaced takes the minute', () => {

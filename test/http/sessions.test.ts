@@ -52,7 +52,8 @@ describe('sessions', () => {
     expect(listed.map((s) => s.kind).sort()).toEqual(['background', 'background', 'root', 'transfer'])
     expect(transfer).toMatchObject({ task: 'first', output: 'worker done', model: 'scripted/script' })
     const { body } = await api.get<SessionView>(`/v1/runs/${run.runId}/sessions/${transfer.sessionId}`)
-    expect(body).toEqual({ ...transfer, expectedOutput: 'a word' })
+    expect(transfer.approvals).toBeNull()
+    expect(body).toEqual({ ...transfer, expectedOutput: 'a word', approvals: [] })
     expect(body).toMatchObject({
       runId: run.runId,
       parentSessionId: run.rootSessionId,

@@ -12,24 +12,26 @@ export interface Target {
 }
 
 /**
- * The teams that a target must have: `good`, `slow` (its model answers after minutes), `unpriced` (its model has no price),
- * and `broken`, which has errors.
+ * The teams that a target must have: `good`, `slow` (its model answers after minutes), `asking` (its tool call waits for
+ * approval), `unpriced` (its model has no price), and `broken`, which has errors.
  */
 export const TEAMS: { readonly [name: string]: string } = {
   good: teamText('{ text: "heard: {input}", usage: { input: 10, output: 5 } }'),
   slow: teamText('{ delayMs: 600000, text: "late", usage: { input: 10, output: 5 } }'),
+  asking: `permissions: { ask: [think] }${teamText('{ calls: [{ tool: think, args: { thought: "hm" } }] }', '{ text: "thought" }')}`,
   unpriced:
     'agents:\n  root:\n    model: m\nmodels:\n  m:\n    provider: scripted\n    model: m\n    provider_opts: { steps: [{ text: x }] }\n',
   broken: 'agents:\n  root:\n    model: nobody\n',
 }
 
-function teamText(step: string): string {
+function teamText(...steps: readonly string[]): string {
   return `
 agents:
   root:
     model: m
     description: answers
     instruction: Answer.
+    toolsets: [{ type: think }]
 models:
   m:
     provider: scripted
@@ -37,7 +39,7 @@ models:
     cost: { input: 1, output: 2 }
     provider_opts:
       steps:
-        - ${step}
+${steps.map((step) => `        - ${step}`).join('\n')}
 `
 }
 
@@ -55,6 +57,8 @@ interface There {
   readonly scheduleId: string
   /** one that was started with a budget */
   readonly budgeted: { readonly runId: string }
+  /** one that waits for an approval */
+  readonly asking: { readonly runId: string; readonly approvalId: string }
   /** one that has ended and may be deleted */
   readonly spare: { readonly runId: string }
 }
@@ -73,6 +77,7 @@ const BODIES: { readonly [id: string]: object | undefined } = {
   startRun: { team: 'good', input: 'hello' },
   addInput: { input: 'and on' },
   setBudget: { usd: '2' },
+  approve: { decision: 'approve' },
   cancelRun: undefined,
   createSchedule: { rate: '1 day', team: 'good', input: 'hello' },
   settleReceipts: { receipts: [{ responseId: 'x', inputTokens: 1, outputTokens: 1 }] },
@@ -81,6 +86,7 @@ const BODIES: { readonly [id: string]: object | undefined } = {
 const OTHER_BODIES: typeof BODIES = {
   startRun: { team: 'good', input: 'something else' },
   addInput: { input: 'something else' },
+  approve: { decision: 'approve', note: 'something else' },
   createSchedule: { rate: '2 days', team: 'good', input: 'hello' },
   settleReceipts: { receipts: [{ responseId: 'y', inputTokens: 1, outputTokens: 1 }] },
 }
@@ -89,6 +95,7 @@ const good: Make = (operation, there) => {
   if (operation.id === 'deleteRun') return { path: { runId: there.spare.runId } }
   const body = BODIES[operation.id]
   if (operation.id === 'setBudget') return { ...withBody(body), path: { runId: there.budgeted.runId } }
+  if (operation.id === 'approve') return { ...withBody(body), path: there.asking }
   return body ? withBody(body) : {}
 }
 
@@ -116,6 +123,11 @@ const PROVOKE: { readonly [code: string]: Make } = {
   'unpriced_model startRun': () => withBody({ team: 'unpriced', input: 'x', budget: { usd: '1' } }),
   'unpriced_model createSchedule': () =>
     withBody({ rate: '1 day', team: 'unpriced', input: 'x', budget: { usd: '1' } }),
+  unknown_approval: (o, t, at) => merge(good(o, t, at), { path: { ...t.asking, approvalId: 'nobody' } }),
+  approval_closed: async (o, t, at) => {
+    await send(o, await good(o, t, at), t, at, 'first')
+    return { ...withBody({ decision: 'deny' }), path: t.asking }
+  },
   unknown_schedule: () => ({ path: { id: 'nobody' } }),
   'unknown_agent startRun': () => withBody({ team: 'good', agent: 'nobody', input: 'x' }),
   'not_supported startRun': () => withBody({ team: 'good', input: 'x', webhook: 'https://example.test' }),
@@ -208,11 +220,22 @@ async function prepare(target: Target): Promise<There> {
   }
   const [ended, running, spare] = [await start('good'), await start('slow'), await start('good')]
   const budgeted = await start('good', { budget: { usd: '1' } })
+  const waiting = await start('asking')
+  const asking = { runId: waiting.runId, approvalId: await asked(target, waiting.runId) }
   await settled(target, ended.runId)
   await settled(target, spare.runId)
   const init = { method: 'POST', headers: json, body: JSON.stringify(BODIES.createSchedule) }
   const { scheduleId }: Any = await (await target.send('/v1/schedules', init, null)).json()
-  return { ended, running, spare, budgeted, scheduleId }
+  return { ended, running, spare, budgeted, asking, scheduleId }
+}
+
+/** Waits until a run has asked somebody. */
+async function asked(target: Target, runId: string): Promise<string> {
+  for (;;) {
+    const { approvals }: Any = await (await target.send(`/v1/runs/${runId}/approvals`, {}, null)).json()
+    if (approvals.length > 0) return approvals[0].approvalId
+    await new Promise((resolve) => setTimeout(resolve, 20))
+  }
 }
 
 /** Waits for a run to end. */

@@ -49,10 +49,13 @@ export async function fuzz(options: { seed: number; requests: number }): Promise
   const { next: random, below, pick } = randomFrom(options.seed)
   const doc = readDocument(JSON.parse(JSON.stringify(openApiDocument())))
   const operations = doc.operations.filter((o) => o.answers.some(({ status }) => status < 300))
-  const engine = testEngine({ table: memoryTable(), teams: [parseTeam(TEAMS.good!, { file: 'good.yaml' }).team!] })
+  const teams = ['good', 'asking'].map((name) => parseTeam(TEAMS[name]!, { file: `${name}.yaml` }).team!)
+  const engine = testEngine({ table: memoryTable(), teams })
   const app = createApp(engine.ctx, { tenantOf: () => 'local', guard: guardLocal })
   const pool: RunView[] = []
   const scheduleIds: string[] = []
+  /** tool calls that nobody has decided about */
+  const asked: { runId: string; approvalId: string }[] = []
   const cursors = new Map<string, string>()
   const report = {
     requests: 0,
@@ -117,6 +120,7 @@ export async function fuzz(options: { seed: number; requests: number }): Promise
     const operation = pick(operations)
     const run = pick(pool)
     const values: Counts | Any = { runId: run.runId, sessionId: run.rootSessionId, name: 'good', id: scheduleIds[0]! }
+    if (operation.id === 'approve') Object.assign(values, asked[0])
     let path = operation.path.replace(/\{(\w+)\}/g, (_, name: string) => values[name])
     const query = new URLSearchParams()
     for (const p of operation.parameters) {
@@ -255,6 +259,17 @@ export async function fuzz(options: { seed: number; requests: number }): Promise
       const init = { method: 'POST', headers: { 'content-type': 'application/json' }, body }
       scheduleIds.push(((await (await app.request('/v1/schedules', init)).json()) as Any).scheduleId)
     }
+    while (asked.length < 2) {
+      const init = {
+        method: 'POST',
+        headers: { 'content-type': 'application/json' },
+        body: '{"team":"asking","input":"x"}',
+      }
+      const { runId } = (await (await app.request('/v1/runs', init)).json()) as RunView
+      await engine.invoker.drain()
+      const { approvals } = (await (await app.request(`/v1/runs/${runId}/approvals`)).json()) as Any
+      asked.push({ runId, approvalId: approvals[0].approvalId })
+    }
     while (scheduleIds.length > 20) await app.request(`/v1/schedules/${scheduleIds.pop()}`, { method: 'DELETE' })
     await engine.invoker.drain()
   }
@@ -290,6 +305,8 @@ export async function fuzz(options: { seed: number; requests: number }): Promise
           1,
         )
     }
+    // whatever came of it, it may be decided now
+    if (sent.operation.id === 'approve') asked.shift()
     if (isFor(sent)) for (const w of doc.check(sent.operation, response, text)) report.wrong.push(`${where}: ${w}`)
     // the next request finds runs that have ended
     if (sent.method === 'POST' || sent.method === 'DELETE') await refill()

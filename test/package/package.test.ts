@@ -10,13 +10,27 @@ import { DEFAULT_LIMITS } from '../../src/domain/configured-limits.ts'
 import { OPERATIONS } from '../../src/http/openapi/operations.ts'
 import { DUE_INDEX, RUNS_INDEX, TABLE_DEFINITION, TTL_ATTRIBUTE } from '../../src/store/table.ts'
 import { readZip, type ZipEntry } from '../support/zip.ts'
-import { ofType, type Resource, readTemplate, statementsOf, type Template, wildcards } from './template.ts'
+import {
+  ofType,
+  type Resource,
+  readTemplate,
+  type Statement,
+  statementsOf,
+  type Template,
+  wildcards,
+} from './template.ts'
 
 const ROOT = fileURLToPath(new URL('../..', import.meta.url))
 const FUNCTIONS = ['http', 'authorizer', 'startRun', 'worker', 'sweep', 'deadLetter'] as const
 /** logical ids, as the framework makes them of the functions' names */
 const logicalId = (name: string) => `${name[0]!.toUpperCase()}${name.slice(1)}LambdaFunction`
 const getAtt = (id: string) => ({ 'Fn::GetAtt': [id, 'Arn'] })
+
+/** schedules in the group of the stack */
+const SCHEDULES = {
+  // biome-ignore lint/suspicious/noTemplateCurlyInString: these are CloudFormation's
+  'Fn::Sub': 'arn:${AWS::Partition}:scheduler:${AWS::Region}:${AWS::AccountId}:schedule/subledger-test/*',
+}
 
 type Make = (source: { resolveVariable: (name: string) => Promise<unknown> }) => Promise<unknown>
 
@@ -174,7 +188,9 @@ describe('roles', () => {
   test('none has a wildcard, a managed policy, or a policy from elsewhere', () => {
     for (const role of ofType(template, 'AWS::IAM::Role')) {
       expect(role.Properties.ManagedPolicyArns).toBeUndefined()
-      for (const statement of statementsOf(role)) expect([role.id, wildcards(statement)]).toEqual([role.id, []])
+      // what is in the group of the stack has no names before it is made
+      const others = statementsOf(role).filter((s) => JSON.stringify(s.Resource) !== JSON.stringify(SCHEDULES))
+      for (const statement of others) expect([role.id, wildcards(statement)]).toEqual([role.id, []])
     }
     expect(ofType(template, 'AWS::IAM::Policy')).toEqual([])
   })
@@ -198,9 +214,40 @@ describe('roles', () => {
     const role = template.Resources.SchedulerRole!
     expect(statementsOf(role)).toEqual([
       { Effect: 'Allow', Action: 'lambda:InvokeFunction', Resource: getAtt(logicalId('startRun')) },
+      { Effect: 'Allow', Action: 'sqs:SendMessage', Resource: getAtt('TickDeadLetters') },
     ])
-    expect(role.Properties.AssumeRolePolicyDocument.Statement[0].Principal).toEqual({
-      Service: 'scheduler.amazonaws.com',
+    expect(role.Properties.AssumeRolePolicyDocument.Statement[0]).toMatchObject({
+      Principal: { Service: 'scheduler.amazonaws.com' },
+      Condition: { StringEquals: { 'aws:SourceAccount': { Ref: 'AWS::AccountId' } } },
+    })
+  })
+
+  test('only the API makes and ends schedules, in the group of the stack, and passes on one role', () => {
+    const about = /^(scheduler|iam):/
+    for (const role of ofType(template, 'AWS::IAM::Role')) {
+      const found = statementsOf(role).filter((s) => [s.Action].flat().some((a) => about.test(a)))
+      if (role.id !== 'HttpRole') expect([role.id, found]).toEqual([role.id, []])
+      else
+        expect(found).toEqual([
+          {
+            Effect: 'Allow',
+            Action: ['scheduler:CreateSchedule', 'scheduler:DeleteSchedule'],
+            Resource: SCHEDULES,
+          },
+          {
+            Effect: 'Allow',
+            Action: 'iam:PassRole',
+            Resource: getAtt('SchedulerRole'),
+            Condition: { StringEquals: { 'iam:PassedToService': 'scheduler.amazonaws.com' } },
+          },
+        ])
+    }
+    expect(template.Resources.ScheduleGroup!.Properties.Name).toBe('subledger-test')
+    expect(lambda('http').Properties.Environment.Variables).toMatchObject({
+      SUBLEDGER_SCHEDULER_GROUP: 'subledger-test',
+      SUBLEDGER_SCHEDULER_ROLE: getAtt('SchedulerRole'),
+      SUBLEDGER_SCHEDULER_TARGET: getAtt(logicalId('startRun')),
+      SUBLEDGER_SCHEDULER_DEAD_LETTERS: getAtt('TickDeadLetters'),
     })
   })
 
@@ -222,8 +269,10 @@ describe('roles', () => {
   test('only the worker may send to the dead-letter queue, and only its reader may take from it', () => {
     const using = (action: string) =>
       ofType(template, 'AWS::IAM::Role')
-        .filter((role) => actions(role).includes(action))
+        .filter((role) => statementsOf(role).some((s) => isAbout(s, action)))
         .map((role) => role.id)
+    const isAbout = (s: Statement, action: string) =>
+      [s.Action].flat().includes(action) && JSON.stringify(s.Resource) === JSON.stringify(getAtt('DeadLetters'))
     expect(using('sqs:SendMessage')).toEqual(['WorkerRole'])
     expect(using('sqs:ReceiveMessage')).toEqual(['DeadLetterRole'])
   })

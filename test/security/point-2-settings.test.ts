@@ -1,6 +1,7 @@
 /** Who is known, and how, is settled when a function starts: nothing deployed goes without, and nothing is guessed. */
 import { describe, expect, test } from 'vitest'
 import { type Place, readAuth } from '../../src/config-auth.ts'
+import type { Admitted } from '../../src/http/auth/caller.ts'
 import { doorOf } from '../../src/http/auth/identify.ts'
 import type { Scope } from '../../src/http/auth/scopes.ts'
 
@@ -110,8 +111,12 @@ describe('a principal of AWS', () => {
     'nobody',
   )
   const request = new Request('https://api.example/v1/runs')
-  const asked = (userArn: unknown, scope: Scope = 'read') =>
-    door.tenantOf(request, { event: { requestContext: { authorizer: { iam: { userArn } } } } }, scope)
+  const asked = async (userArn: unknown, scope: Scope = 'read') => {
+    const env = { event: { requestContext: { authorizer: { iam: { userArn } } } } }
+    const admitted = (await door.tenantOf(request, env, scope)) as Admitted
+    expect(admitted.name).toBe(userArn)
+    return admitted.tenant
+  }
 
   test.each([
     [`arn:aws:sts::${ACCOUNT}:assumed-role/ops-night/i-0123`, 'ops'],

@@ -90,6 +90,28 @@ describe('a worker', () => {
   })
 })
 
+describe('a tick', () => {
+  const at = () => new Date().toISOString()
+
+  test('names a schedule and decides nothing about what it starts', async () => {
+    const run = { team: 'fan-out', input: 'third' }
+    const schedule = { id: 'made', expression: 'rate(1 day)', timezone: 'UTC', overlap: 'allow', createdAt: 0 } as const
+    await store().putSchedule('third', { ...schedule, run }, Date.now())
+    const more = { team: 'dear', input: 'ours', budget: { usd: '1000' }, runId: ids.runId }
+    const tick = { tenant: 'third', schedule: 'made', scheduledTime: at(), ...more }
+    const { runId } = (await start(tick, context)) as { runId: string }
+    expect(runId).not.toBe(ids.runId)
+    expect(await store().getRun({ tenant: 'third', runId })).toMatchObject({ team: 'fan-out', tags: {} })
+    expect(await store().getInput({ tenant: 'third', runId }, 1, '0'.repeat(16))).toEqual({ input: 'third' })
+  })
+
+  test('of another tenant finds no schedule of this one', async () => {
+    const before = (await store().listRuns('ours', { limit: 100 })).items.length
+    expect(await start({ tenant: 'ours', schedule: 'made', scheduledTime: at() }, context)).toBeUndefined()
+    expect((await store().listRuns('ours', { limit: 100 })).items).toHaveLength(before)
+  })
+})
+
 describe('a start that is invoked directly', () => {
   test('is for the tenant of the configuration', async () => {
     const { runId } = (await start(event, context)) as { runId: string }

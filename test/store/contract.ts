@@ -4,6 +4,7 @@
  */
 import { describe } from 'vitest'
 import type { TestTable } from '../support/tables.ts'
+import { approvalsContract } from './contract/approvals.ts'
 import { claimContract } from './contract/claim.ts'
 import { delegationContract } from './contract/delegation.ts'
 import { listsContract } from './contract/lists.ts'
@@ -22,6 +23,7 @@ export function storeContract(open: () => Promise<TestTable>): void {
   describe('money that is short', () => moneyContract(open))
   describe('the log', () => logContract(open))
   describe('places', () => placesContract(open))
+  describe('approvals', () => approvalsContract(open))
   describe('lists', () => listsContract(open))
   describe('usage of a day', () => usageContract(open))
 }

@@ -72,6 +72,7 @@ describe('keys', () => {
     keys.definitionKey(run, HASH, 10),
     keys.inputKey(run, 1, DRIVER, 0),
     keys.inputKey(run, 10, DRIVER, 0),
+    ...[0, 1, 10].flatMap((n) => [0, 1, 10].map((i) => keys.approvalKey(session, n, i))),
     ...[session, childRef(session, 1), childRef(session, 11)].flatMap((ref) => [
       keys.sessionKey(ref),
       ...[0, 1, 10].flatMap((n) => [

@@ -1,4 +1,5 @@
-import { MAX_DEPTH, MAX_TOOL_CALLS } from '../../domain/limits.ts'
+import { MAX_APPROVALS, MAX_DEPTH, MAX_TOOL_CALLS } from '../../domain/limits.ts'
+import { permissionOf } from '../../domain/permissions.ts'
 import type { SessionHeader } from '../../domain/session.ts'
 import type { AgentDefinition, TeamDefinition } from '../../domain/team.ts'
 import type { ToolCall } from '../../domain/turn.ts'
@@ -19,6 +20,12 @@ export type Planned =
   | { readonly kind: 'view' | 'stop'; readonly ordinal: number }
   | { readonly kind: 'wait'; readonly ordinals: readonly number[] | 'all'; readonly timeoutMs: number }
 
+/** What one tool call comes to when somebody says so. */
+export interface Asked {
+  readonly kind: 'ask'
+  readonly call: Planned
+}
+
 const TASK_ID = /^task-(\d{1,6})$/
 
 /** The id by which a model names a background task: the child's ordinal. */
@@ -27,19 +34,40 @@ export const taskIdOf = (ordinal: number): string => `task-${ordinal}`
 const refuse = (content: string): Planned => ({ kind: 'instant', outcome: { content, isError: true } })
 
 /** What the tool calls of one answer come to. Those beyond the bound have no effect: each is told why. */
-export const planTools = (
+export function planTools(
   team: TeamDefinition,
   agent: AgentDefinition,
   header: Pick<SessionHeader, 'depth'>,
   calls: readonly ToolCall[],
-): Planned[] =>
-  calls.map((call, i) =>
-    i < MAX_TOOL_CALLS
-      ? planTool(team, agent, header, call)
-      : refuse(`Not run: of one answer at most ${MAX_TOOL_CALLS} tool calls are run. Call it again in a later one.`),
-  )
+): (Planned | Asked)[] {
+  const late = 'Call it again in a later one.'
+  let asked = 0
+  return calls.map((call, i) => {
+    if (i >= MAX_TOOL_CALLS)
+      return refuse(`Not run: of one answer at most ${MAX_TOOL_CALLS} tool calls are run. ${late}`)
+    const planned = planTool(team, agent, header, call)
+    if (planned.kind === 'ask' && ++asked > MAX_APPROVALS)
+      return refuse(`Not run: of one answer at most ${MAX_APPROVALS} tool calls can wait for approval. ${late}`)
+    return planned
+  })
+}
 
 function planTool(
+  team: TeamDefinition,
+  agent: AgentDefinition,
+  header: Pick<SessionHeader, 'depth'>,
+  call: ToolCall,
+): Planned | Asked {
+  const planned = planAllowed(team, agent, header, call)
+  // what cannot be run needs nobody's permission to be refused
+  if (planned.kind === 'instant' && planned.outcome.isError) return planned
+  const permission = permissionOf(team.permissions, call.name, parseArguments(call.arguments) as Arguments)
+  if (permission === 'deny') return refuse(`This call of "${call.name}" is not permitted in this team.`)
+  return permission === 'ask' ? { kind: 'ask', call: planned } : planned
+}
+
+/** What a call comes to that is permitted. */
+function planAllowed(
   team: TeamDefinition,
   agent: AgentDefinition,
   header: Pick<SessionHeader, 'depth'>,

@@ -1,16 +1,17 @@
 import { isBlocked } from '../../domain/budget.ts'
 import { readState } from '../../domain/log.ts'
 import type { Delegation } from '../../domain/session.ts'
-import type { ResponseSlot, ToolMessage } from '../../domain/turn.ts'
+import type { End, ResponseSlot, ToolMessage } from '../../domain/turn.ts'
 import { delegate, type Kid, widthOf } from '../delegate.ts'
 import { type Drive, now, refresh, type Step } from '../drive.ts'
 import { stopSession } from '../end-session.ts'
 import { waitFor } from '../wait.ts'
+import { type Approved, approved } from './approved.ts'
 import { backgroundOrdinals, childRef, reportOf, transferOutcome } from './children.ts'
-import { type Planned, planTools, type ToolOutcome, taskIdOf } from './plan.ts'
+import { type Asked, type Planned, planTools, type ToolOutcome, taskIdOf } from './plan.ts'
 import { bytesPerResult, reportsText, reportText, statesText } from './result-size.ts'
 
-const plan = (d: Drive, answer: ResponseSlot): Planned[] =>
+const plan = (d: Drive, answer: ResponseSlot): (Planned | Asked)[] =>
   planTools(d.team, d.agent!, d.header, answer.message!.toolCalls)
 
 const toMessages = (answer: ResponseSlot, outcomes: readonly ToolOutcome[]): ToolMessage[] =>
@@ -33,11 +34,14 @@ export function instantResults(d: Drive, answer: ResponseSlot): ToolMessage[] | 
 }
 
 /**
- * Runs the tools of an answer: all delegations in one write, then effects, then waits. All of it is safe to run again.
- * Returns one result for every tool call, in order, or what the driver should do instead.
+ * Runs the tools of an answer, once all that ask for it are approved or denied: all delegations in one write, then
+ * effects, then waits. All of it is safe to run again. Returns one result for every tool call, in order, or how the
+ * session ends instead, or what the driver should do instead.
  */
-export async function runTools(d: Drive, answer: ResponseSlot): Promise<ToolMessage[] | Step> {
-  const planned = plan(d, answer)
+export async function runTools(d: Drive, answer: ResponseSlot): Promise<ToolMessage[] | { readonly end: End } | Step> {
+  const may = await approved(d, answer, plan(d, answer))
+  if (typeof may === 'string' || 'end' in may) return may
+  const { planned, since } = may
   const outcomes: (ToolOutcome | undefined)[] = planned.map((p) => (p.kind === 'instant' ? p.outcome : undefined))
 
   const wanted = planned.flatMap((p, i) => (p.kind === 'delegate' ? [{ ...p, index: i }] : []))
@@ -67,7 +71,7 @@ export async function runTools(d: Drive, answer: ResponseSlot): Promise<ToolMess
   const asleep = await waitForAll(
     d,
     answer,
-    planned,
+    may,
     transfers.map((t) => t.ordinal),
   )
   if (asleep !== 'ready') return asleep
@@ -77,7 +81,7 @@ export async function runTools(d: Drive, answer: ResponseSlot): Promise<ToolMess
   for (const [i, p] of planned.entries()) {
     if (p.kind === 'view') outcomes[i] = await viewTask(d, p.ordinal, maxBytes)
     if (p.kind === 'list') outcomes[i] = await listTasks(d, maxBytes)
-    if (p.kind === 'wait') outcomes[i] = await waited(d, p, answer, maxBytes)
+    if (p.kind === 'wait') outcomes[i] = await waited(d, p, since, maxBytes)
   }
   return toMessages(
     answer,
@@ -112,7 +116,7 @@ async function stopTask(d: Drive, n: number, index: number, ordinal: number): Pr
 }
 
 /** Waits once for everything that the answer's tools wait for; a wait whose time is up is no longer waited for. */
-async function waitForAll(d: Drive, answer: ResponseSlot, planned: readonly Planned[], transfers: readonly number[]) {
+async function waitForAll(d: Drive, answer: ResponseSlot, { planned, since }: Approved, transfers: readonly number[]) {
   const { rows } = readState(d.slots, d.header)
   for (;;) {
     const h = await refresh(d)
@@ -122,7 +126,7 @@ async function waitForAll(d: Drive, answer: ResponseSlot, planned: readonly Plan
     for (const p of planned) {
       const wait = p.kind === 'wait' ? p : polled(d, answer, p)
       if (!wait) continue
-      const until = answer.startedAt + answer.durationMs + wait.timeoutMs
+      const until = since + wait.timeoutMs
       const left = [...h.pending].filter((o) => wait.ordinals === 'all' || wait.ordinals.includes(o))
       if (left.length === 0 || now(d) >= until) continue
       for (const o of left) ordinals.add(o)
@@ -177,20 +181,13 @@ async function listTasks(d: Drive, maxBytes: number): Promise<ToolOutcome> {
 }
 
 /** The reports of the tasks waited for; of all of them where no ids were given. */
-async function waited(
-  d: Drive,
-  p: Planned & { kind: 'wait' },
-  answer: ResponseSlot,
-  maxBytes: number,
-): Promise<ToolOutcome> {
+async function waited(d: Drive, p: Planned & { kind: 'wait' }, since: number, maxBytes: number): Promise<ToolOutcome> {
   const among = p.ordinals === 'all' ? Array.from({ length: d.header.next }, (_, o) => o) : p.ordinals
   const tasks = await backgroundOrdinals(d, among)
   const missing = p.ordinals === 'all' ? [] : p.ordinals.filter((o) => !tasks.has(o))
   if (missing.length > 0)
     return { content: `There is no background task ${missing.map(taskIdOf).join(', ')}.`, isError: true }
   const reports = await Promise.all([...tasks].map(([o, h]) => reportOf(d, o, h)))
-  const late =
-    now(d) >= answer.startedAt + answer.durationMs + p.timeoutMs &&
-    [...tasks.keys()].some((o) => d.header.pending.has(o))
+  const late = now(d) >= since + p.timeoutMs && [...tasks.keys()].some((o) => d.header.pending.has(o))
   return { content: reportsText(reports, late ? { timed_out: true } : {}, maxBytes) }
 }

@@ -25,11 +25,11 @@ export function iamCallers(settings: IamSettings): Identify {
     const principal = parseArn(arn)
     const rule = principal && rules.find((r) => r.fits(principal))
     if (!rule) throw new SubledgerError('forbidden', 'This AWS principal belongs to no tenant of this deployment.')
-    return rule.caller
+    return { ...rule.caller, name: arn }
   }
 }
 
-const callerOf = (p: IamPrincipal): Caller => ({ tenant: p.tenant, scopes: new Set(p.scopes) })
+const callerOf = (p: IamPrincipal): Omit<Caller, 'name'> => ({ tenant: p.tenant, scopes: new Set(p.scopes) })
 
 function userArn(env: unknown): string | undefined {
   const context = (env as { event?: { requestContext?: { authorizer?: { iam?: { userArn?: unknown } } } } } | undefined)

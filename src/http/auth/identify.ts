@@ -1,11 +1,11 @@
-import { admit, type Identify } from './caller.ts'
+import { type Admitted, admit, type Identify } from './caller.ts'
 import { iamCallers } from './iam.ts'
 import type { Scope } from './scopes.ts'
 import type { AuthSettings } from './settings.ts'
 
 /** What the app needs to know of authentication. */
 export interface Door {
-  readonly tenantOf: (request: Request, env: unknown, scope: Scope) => string | Promise<string>
+  readonly tenantOf: (request: Request, env: unknown, scope: Scope) => string | Promise<Admitted>
   /** `WWW-Authenticate` of a 401 */
   readonly challenge?: string
 }

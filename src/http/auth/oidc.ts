@@ -44,7 +44,8 @@ export function tokenVerifier(settings: OidcSettings): (token: string) => Promis
     const tenant = Object.hasOwn(claims, settings.tenantClaim) ? claims[settings.tenantClaim] : undefined
     if (typeof tenant !== 'string' || !TENANT.test(tenant))
       throw new SubledgerError('forbidden', `The token names no tenant: its claim "${settings.tenantClaim}" must.`)
-    return { tenant, scopes: scopesIn(claims[settings.scopeClaim], settings.scopePrefix) }
+    const scopes = scopesIn(claims[settings.scopeClaim], settings.scopePrefix)
+    return { tenant, scopes, name: claims.sub! }
   }
 }
 

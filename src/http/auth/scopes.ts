@@ -26,6 +26,7 @@ const ROUTE_SCOPES: { readonly [route: string]: Scope } = {
   'POST /v1/runs/:runId/retry': 'run',
   'POST /v1/runs/:runId/cancel': 'run',
   'PUT /v1/runs/:runId/budget': 'approve',
+  'GET /v1/runs/:runId/approvals': 'read',
   'POST /v1/runs/:runId/approvals/:approvalId': 'approve',
   'GET /v1/usage': 'read',
   'GET /v1/schedules': 'read',

@@ -4,6 +4,7 @@ import { ERRORS, type ErrorCode } from '../../domain/errors.ts'
 import { receiptsBody } from '../audit.ts'
 import { estimate } from '../estimate-shape.ts'
 import {
+  approvalBody,
   budgetBody,
   createRunBody,
   inputBody,
@@ -16,6 +17,7 @@ import {
   startQuery,
 } from '../schemas.ts'
 import {
+  approvals,
   audit,
   books,
   calls,
@@ -167,6 +169,25 @@ export const OPERATIONS: readonly Operation[] = [
     refusals: ['unknown_run'],
   },
   {
+    method: 'GET',
+    path: `${RUN}/approvals`,
+    id: 'listApprovals',
+    summary: 'Tool calls of a run that somebody was asked about, session by session',
+    query: pageQuery,
+    answer: ok(approvals, 'A page of approvals'),
+    refusals: ['unknown_run'],
+  },
+  {
+    method: 'POST',
+    path: `${RUN}/approvals/{approvalId}`,
+    id: 'approve',
+    summary: 'Approves or denies a tool call that waits for it',
+    query: noQuery,
+    body: approvalBody,
+    answer: accepted,
+    refusals: ['unknown_run', 'unknown_approval', 'approval_closed'],
+  },
+  {
     method: 'POST',
     path: `${RUN}/cancel`,
     id: 'cancelRun',
@@ -291,7 +312,6 @@ export const OPERATIONS: readonly Operation[] = [
     [
       ['GET', `${RUN}/events`, 'streamEvents', 'Events of a run, as a stream'],
       ['POST', `${RUN}/retry`, 'retryRun', 'Tries failed tasks again'],
-      ['POST', `${RUN}/approvals/{approvalId}`, 'approve', 'Answers a tool call that waits for approval'],
     ] as const
   ).map(([method, path, id, summary]): Operation => ({ method, path, id, summary, refusals: ['not_supported'] })),
 ]

@@ -1,3 +1,4 @@
+import { awaitsApproval } from '../../domain/approval.ts'
 import { rootSessionId } from '../../domain/ids.ts'
 import { isTerminal, type SessionHeader, subtreeBooks, subtreeSessions } from '../../domain/session.ts'
 import { findAgent, modelName, type TeamDefinition } from '../../domain/team.ts'
@@ -28,6 +29,7 @@ export function sessionView(
     team: TeamDefinition
     texts: SessionTexts
     leaseMs: number
+    approvals?: SessionView['approvals']
     /** headers of the whole run: needed for a session whose subtree has not settled */
     all?: readonly SessionHeader[]
   },
@@ -44,8 +46,9 @@ export function sessionView(
     model: modelOf(options.team, h.agent),
     ...options.texts,
     status: h.status,
-    stopReason: h.stopReason,
+    stopReason: h.stopReason ?? (awaitsApproval(h) ? 'approval' : null),
     error: h.error,
+    approvals: options.approvals ?? null,
     attempt: h.attempt,
     depth: h.depth,
     ...figuresView(known(booksOf(h.rows))),

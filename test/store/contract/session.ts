@@ -76,11 +76,42 @@ const DRIVING: HeaderCase[] = [
     },
   },
   {
+    name: 'W12 suspend until approvals are decided',
+    from: { pending: new Set([3]), settled: 2 },
+    write: (store, ref) =>
+      store.suspend(ref, 1, { on: { asks: ['4#0', '4#2'] }, wakeAt: LATER, rows, closed: false, now: NOW }),
+    becomes: { ...waiting, waits: 1, asks: new Set(['4#0', '4#2']), wakeAt: LATER, rows, updatedAt: NOW },
+    refused: {
+      'it was asked to stop': { stop: 'cancelled' },
+      'somebody has claimed it since': { attempt: 2 },
+      'it is queued': { status: 'queued' },
+      ...terminal,
+    },
+  },
+  {
     name: 'W12 suspend with a closed log, stopped or not',
     from: { pending: new Set([3]), stop: 'cancelled' },
     write: (store, ref) => store.suspend(ref, 1, { on: 'all', wakeAt: null, rows, closed: true, now: NOW }),
     becomes: { ...waiting, waits: 1, waitAll: true, rows, updatedAt: NOW },
     refused: { 'nothing is pending any more': { pending: new Set() }, 'somebody has claimed it since': { attempt: 2 } },
+  },
+  {
+    name: 'W40 a wait for money is over',
+    from: { ...waiting, asks: new Set(['money']), wakeAt: LATER },
+    write: (store, ref) => store.unask(ref, NOW),
+    becomes: { asks: new Set(), updatedAt: NOW },
+    refused: { 'it waits for something else': { asks: new Set(['4#0']) }, 'it is queued': { status: 'queued' } },
+  },
+  {
+    name: 'W40 an approval is decided',
+    from: { ...waiting, asks: new Set(['4#0', '4#2']), wakeAt: LATER },
+    write: (store, ref) => store.unask(ref, NOW, '4#2'),
+    becomes: { asks: new Set(['4#0']), updatedAt: NOW },
+    refused: {
+      'it was taken off before': { asks: new Set(['4#0']) },
+      'somebody drives it': { status: 'running' },
+      ...terminal,
+    },
   },
   {
     name: 'W13 stop a session that waits',
@@ -300,7 +331,7 @@ export function sessionContract(open: () => Promise<TestTable>): void {
   test('a wait for no child, and one for no time, are mistakes of the caller', async () => {
     const until = { wakeAt: null, rows: [], closed: false, now: NOW }
     const some = { ...until, on: { ordinals: [], settled: 0 } }
-    await expect(at.store.suspend(rootRef(), 1, some)).rejects.toThrow('cannot wait for no child')
+    await expect(at.store.suspend(rootRef(), 1, some)).rejects.toThrow('cannot wait for nothing')
     const time = { ...until, on: 'time' } as const
     await expect(at.store.suspend(rootRef(), 1, time)).rejects.toThrow('needs the time at which it ends')
   })

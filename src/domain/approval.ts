@@ -1,0 +1,48 @@
+import { SESSION_ID } from './ids.ts'
+import type { SessionHeader } from './session.ts'
+
+/** What became of a question. */
+export interface Decision {
+  readonly decision: 'approve' | 'deny'
+  /** the principal who decided; null: it is not known, as on one's own machine */
+  readonly by: string | null
+  /** epoch ms */
+  readonly at: number
+  readonly note: string | null
+}
+
+/** A tool call that somebody is asked about: call `index` of answer `n` of a session. */
+export interface Approval {
+  readonly n: number
+  readonly index: number
+  /** the session's round in which it was asked */
+  readonly round: number
+  readonly tool: string
+  /** epoch ms */
+  readonly askedAt: number
+  readonly decision: Decision | null
+}
+
+export interface ApprovalRef {
+  readonly sessionId: string
+  readonly n: number
+  readonly index: number
+}
+
+/** How long a session waits for approvals, before it fails. */
+export const APPROVAL_WAIT_MS = 7 * 24 * 3_600_000
+
+/** Names a question in a header's `asks`. */
+export const askOf = ({ n, index }: { readonly n: number; readonly index: number }): string => `${n}#${index}`
+
+/** Whether a session lies down for approvals. */
+export const awaitsApproval = (h: Pick<SessionHeader, 'status' | 'asks'>): boolean =>
+  h.status === 'waiting' && [...h.asks].some((ask) => ask.includes('#'))
+
+/** The id of a question as it is told outside, where it means nothing. */
+export const approvalIdOf = ({ sessionId, n, index }: ApprovalRef): string => `${sessionId}.${n}.${index}`
+
+export function parseApprovalId(id: string): ApprovalRef | undefined {
+  const [, sessionId = '', n, index] = /^([0-9a-z]{20})\.(0|[1-9]\d{0,5})\.(0|[1-9]\d{0,3})$/.exec(id) ?? []
+  return SESSION_ID.test(sessionId) ? { sessionId, n: Number(n), index: Number(index) } : undefined
+}

@@ -1,0 +1,92 @@
+import { type ApprovalRef, askOf, awaitsApproval, type Decision, parseApprovalId } from '../domain/approval.ts'
+import { SubledgerError } from '../domain/errors.ts'
+import type { Run, RunRef, SessionRef } from '../domain/run.ts'
+import { isClaimable, isTerminal, type SessionHeader } from '../domain/session.ts'
+import type { EngineContext } from './context.ts'
+
+type Ctx = Pick<EngineContext, 'store' | 'invoker' | 'clock' | 'log' | 'settings'>
+
+/** What somebody says about a tool call. */
+export interface Verdict {
+  readonly decision: Decision['decision']
+  readonly note?: string | undefined
+  /** the principal; null: it is not known */
+  readonly by: string | null
+}
+
+/**
+ * Decides about a tool call that waits for it. The first decision stands; the same one again is the same answer. Then the
+ * session is woken, when it was the last that it waits for. The sweep is told first, so that whoever dies in between
+ * leaves a session that goes on.
+ * @returns the run
+ * @throws SubledgerError unknown_run, unknown_approval, approval_closed
+ */
+export async function decideApproval(ctx: Ctx, ref: RunRef, approvalId: string, verdict: Verdict): Promise<Run> {
+  const run = await ctx.store.getRun(ref, { consistent: true })
+  if (!run) throw new SubledgerError('unknown_run', `There is no run ${ref.runId}.`)
+  const place = parseApprovalId(approvalId)
+  const seen = place && (await find(ctx, ref, place))
+  if (!place || !seen) {
+    const id = JSON.stringify(approvalId.slice(0, 40))
+    throw new SubledgerError('unknown_approval', `There is no approval ${id} in run ${ref.runId}.`)
+  }
+  const session = { ...ref, sessionId: place.sessionId }
+  if (!seen.decision) await checkOpen(ctx, session, seen.round)
+  await tellSweep(ctx, ref)
+  const { n, index } = place
+  const at = ctx.clock.now()
+  const decision = { decision: verdict.decision, by: verdict.by, at, note: verdict.note ?? null }
+  const written = seen.decision ? undefined : await ctx.store.decideApproval(session, n, index, decision)
+  const stands = written?.written ? decision : (await find(ctx, ref, place))?.decision
+  if (stands?.decision !== verdict.decision)
+    throw new SubledgerError('approval_closed', `It was decided already: ${stands?.decision ?? 'it is gone'}.`)
+  try {
+    await passOn(ctx, session, askOf(place))
+  } catch (fault) {
+    // it is decided by now: a caller who was told of a failure would think that it is not
+    ctx.log.warn('a decision waits for the sweep: its session could not be woken', { ...session, fault: String(fault) })
+  }
+  return (await ctx.store.getRun(ref, { consistent: true })) ?? run
+}
+
+const find = (ctx: Ctx, ref: RunRef, { sessionId, n, index }: ApprovalRef) =>
+  ctx.store.getApproval({ ...ref, sessionId }, n, index)
+
+/** A decision about what nobody waits for any more would be none. */
+async function checkOpen(ctx: Ctx, ref: SessionRef, round: number): Promise<void> {
+  const h = await ctx.store.getHeader(ref)
+  if (h && !isTerminal(h) && !h.stop && h.round === round) return
+  throw new SubledgerError('approval_closed', 'The session has ended, or is going to: nothing waits for this any more.')
+}
+
+/** The sweep looks at the run soon, and not only when the wait has lasted as long as it may. */
+async function tellSweep(ctx: Ctx, ref: RunRef): Promise<void> {
+  for (;;) {
+    const run = await ctx.store.getRun(ref, { consistent: true })
+    const soon = ctx.clock.now() + ctx.settings.eventAgeMs
+    if (run?.status !== 'running' || run.dueAt === null || run.dueAt <= soon) return
+    if ((await ctx.store.pushDue(ref, run.dueAt, soon)).written) return
+  }
+}
+
+/** Takes an answered question off its session, and wakes it where nothing else is open. */
+async function passOn(ctx: Ctx, ref: SessionRef, ask: string): Promise<SessionHeader | undefined> {
+  const unasked = await ctx.store.unask(ref, ctx.clock.now(), ask)
+  // it was off already, or the session has not lain down yet: then it looks for itself
+  const h = unasked.written ? unasked.item : await ctx.store.getHeader(ref)
+  if (h?.status === 'waiting' && isClaimable(h, ctx.clock.now())) await ctx.invoker.invoke(ref)
+  return h
+}
+
+/**
+ * What is decided about a session's questions and has not reached it, because whoever decided came before it lay down or
+ * died behind it.
+ * @returns whether it was woken
+ */
+export async function passDecisions(ctx: Ctx, ref: SessionRef, h: SessionHeader): Promise<boolean> {
+  if (!awaitsApproval(h)) return false
+  const all = await ctx.store.listApprovals(ref)
+  let last: SessionHeader | undefined = h
+  for (const a of all) if (a.decision && h.asks.has(askOf(a))) last = await passOn(ctx, ref, askOf(a))
+  return last !== h && last?.status === 'waiting' && isClaimable(last, ctx.clock.now())
+}

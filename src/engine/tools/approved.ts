@@ -1,0 +1,79 @@
+import { APPROVAL_WAIT_MS, type Approval, askOf, type Decision } from '../../domain/approval.ts'
+import { readState } from '../../domain/log.ts'
+import { isTerminal } from '../../domain/session.ts'
+import type { End, ResponseSlot } from '../../domain/turn.ts'
+import { passDecisions } from '../approve.ts'
+import { type Drive, now, refresh, type Step } from '../drive.ts'
+import { lieDownUntil } from '../wait.ts'
+import type { Asked, Planned } from './plan.ts'
+
+/** The tool calls of an answer as they may be run, and since when, epoch ms. */
+export interface Approved {
+  readonly planned: readonly Planned[]
+  readonly since: number
+}
+
+/**
+ * Has people decide about the calls of an answer that ask for it, and lies down until all are decided: no Lambda is held.
+ * None of the answer's calls is run before, so that all its delegations leave in one write.
+ * @returns what may be run · the end, when nobody has decided in time · what the driver should do instead
+ */
+export async function approved(
+  d: Drive,
+  answer: ResponseSlot,
+  planned: readonly (Planned | Asked)[],
+): Promise<Approved | { readonly end: End } | Step> {
+  const answeredAt = answer.startedAt + answer.durationMs
+  const asked = planned.flatMap((p, i) => (p.kind === 'ask' ? [i] : []))
+  if (asked.length === 0) return { planned: planned as readonly Planned[], since: answeredAt }
+  const until = answeredAt + APPROVAL_WAIT_MS
+  for (;;) {
+    const known = new Map((await d.ctx.store.listApprovals(d.ref, answer.n)).map((a) => [a.index, a]))
+    const open = asked.filter((i) => !known.get(i)?.decision)
+    if (open.length === 0) return decided(planned, known, answeredAt)
+    if (now(d) >= until) return { end: undecided(answer, open) }
+    for (const index of open) if (!known.has(index)) await ask(d, answer, index)
+    const h = await refresh(d)
+    if (h.attempt !== d.attempt) return 'gone'
+    if (h.stop) return 'again'
+    const asks = open.map((index) => askOf({ n: answer.n, index }))
+    const { rows } = readState(d.slots, h)
+    const asleep = await lieDownUntil(d, h, { on: { asks }, wakeAt: until, rows, closed: false, now: now(d) })
+    if (asleep === 'asleep') {
+      // what was decided between looking and lying down has woken nobody
+      const after = await refresh(d)
+      if (!isTerminal(after)) await passDecisions(d.ctx, d.ref, after)
+    }
+    return asleep
+  }
+}
+
+async function ask(d: Drive, { n, message }: ResponseSlot, index: number): Promise<void> {
+  const tool = message!.toolCalls[index]!.name
+  await d.ctx.store.putApproval(d.ref, { n, index, round: d.header.round, tool, askedAt: now(d) })
+}
+
+function decided(
+  planned: readonly (Planned | Asked)[],
+  known: ReadonlyMap<number, Approval>,
+  answeredAt: number,
+): Approved {
+  const decisions = [...known.values()].flatMap(({ decision }) => (decision ? [decision.at] : []))
+  return {
+    planned: planned.map((p, i) => (p.kind === 'ask' ? become(p, known.get(i)!.decision!) : p)),
+    since: Math.max(answeredAt, ...decisions),
+  }
+}
+
+function become({ call }: Asked, { decision, note }: Decision): Planned {
+  if (decision === 'approve') return call
+  const content = `This call was not approved${note ? `: ${note}` : '.'}`
+  return { kind: 'instant', outcome: { content, isError: true } }
+}
+
+function undecided(answer: ResponseSlot, open: readonly number[]): End {
+  const names = [...new Set(open.map((i) => answer.message!.toolCalls[i]!.name))].join(', ')
+  const days = APPROVAL_WAIT_MS / 86_400_000
+  const message = `Nobody has decided about ${open.length} tool calls (${names}) within ${days} days.`
+  return { status: 'failed', reason: 'approval', error: { code: 'approval', message } }
+}
