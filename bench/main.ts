@@ -1,16 +1,14 @@
 /**
  * What a fan-out costs in the table: requests and capacity units in all and for each worker, beside the bounds of
- * docs/protocol.md, section 6. `npm run bench`, or `npm run bench -- --json` for a line of JSON for each size.
+ * docs/protocol.md, section 6; then what a budget costs. `npm run bench`, or `npm run bench -- --json` for lines of JSON.
  */
 import { fileURLToPath } from 'node:url'
 import { parseArgs } from 'node:util'
-import { createClient } from '../src/cli/client.ts'
-import { waitForEnd } from '../src/cli/follow.ts'
-import type { Io } from '../src/cli/io.ts'
 import { table } from '../src/cli/text.ts'
-import type { RunView } from '../src/http/views/run.ts'
 import { type Embedded, startEmbedded } from '../src/local/embedded.ts'
 import type { Meter } from '../src/store/metered-table.ts'
+import { measureBudgets, printBudgets } from './budgets.ts'
+import { measure } from './measure.ts'
 
 const TURNS = 3
 /**
@@ -39,34 +37,22 @@ interface Result {
   readonly cpuMs: number
 }
 
-const io: Pick<Io, 'interrupted' | 'sleep'> = {
-  interrupted: new AbortController().signal,
-  sleep: (ms) => new Promise((resolve) => setTimeout(resolve, ms)),
-}
-
-async function measure(embedded: Embedded, size: (typeof SIZES)[number]): Promise<Result> {
-  embedded.meter.reset()
-  const cpu = process.cpuUsage()
-  const client = createClient(embedded.fetch, { baseUrl: 'http://localhost' })
-  const started = await client.post<RunView>('/v1/runs', { team: 'fan-out', agent: size.agent, input: 'go' })
-  // no looks while it runs: they would be counted
-  await embedded.invoker.drain()
-  const meter = embedded.meter.snapshot()
-  const { user, system } = process.cpuUsage(cpu)
-  const run = await waitForEnd(io as Io, client, started.runId)
-  if (run?.status !== 'completed' || run.sessions?.total !== size.workers + 1)
-    throw new Error(`the run with ${size.workers} workers did not complete: ${run?.status} ${run?.stopReason}`)
+async function measureSize(embedded: Embedded, size: (typeof SIZES)[number]): Promise<Result> {
+  const measured = await measure(embedded, { team: 'fan-out', agent: size.agent, input: 'go' })
+  const { run, requests, meter, cpuMs } = measured
+  if (run.status !== 'completed' || run.sessions?.total !== size.workers + 1)
+    throw new Error(`the run with ${size.workers} workers did not complete: ${run.status} ${run.stopReason}`)
   return {
     workers: size.workers,
     turns: TURNS,
     calls: run.usage.calls,
-    requests: meter.gets + meter.puts + meter.updates + meter.queries,
+    requests,
     meter,
     writeUnitsPerWorker: meter.writeUnits / size.workers,
     writeUnitsBound: size.bound,
     readUnitsPerWorker: meter.readUnits / size.workers,
     readUnitsBound: READ_BOUND,
-    cpuMs: Math.round((user + system) / 1000),
+    cpuMs,
   }
 }
 
@@ -107,10 +93,17 @@ const embedded = await startEmbedded({
   work: false,
 })
 try {
+  // the first run of a day opens the day's usage, which is no part of what a run costs
+  await measureSize(embedded, SIZES[0])
   const results: Result[] = []
-  for (const size of SIZES) results.push(await measure(embedded, size))
-  if (values.json) for (const result of results) console.log(JSON.stringify(result))
-  else print(results)
+  for (const size of SIZES) results.push(await measureSize(embedded, size))
+  const budgets = await measureBudgets(embedded)
+  if (values.json) for (const result of [...results, ...budgets]) console.log(JSON.stringify(result))
+  else {
+    print(results)
+    console.log('')
+    printBudgets(budgets)
+  }
 } finally {
   await embedded.stop()
 }

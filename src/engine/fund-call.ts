@@ -39,6 +39,7 @@ export async function fundCall(
     const back = await standBack(d, state)
     if (back !== 'done') return back
     const found = await survey(d.ctx, d.ref, path)
+    d.header = found.header
     if (found.moved) {
       wanted = call
       continue

@@ -1,7 +1,7 @@
 import { takeAhead } from '../domain/budget.ts'
 import { type Amount, covers, isZero, missing, same } from '../domain/money.ts'
 import type { SessionRef } from '../domain/run.ts'
-import { freePlaces, isTerminal } from '../domain/session.ts'
+import { freePlaces, isTerminal, type SessionHeader } from '../domain/session.ts'
 import type { EngineContext } from './context.ts'
 import { type Drive, refresh } from './drive.ts'
 
@@ -9,12 +9,12 @@ import { type Drive, refresh } from './drive.ts'
 export type Borrowed = 'ok' | 'short' | 'no place'
 
 /**
- * Sees that the session owns `need`: out of what it may give away, or by a loan from above.
+ * Sees that the session owns `need`: out of what it may give away, or by a loan from above. It goes on from the header as
+ * it was last read: every write here is conditional on it.
  * @param hold what the next call may cost: some are taken ahead where there is plenty
  */
 export async function haveOwn(d: Drive, need: Amount, hold: Amount): Promise<Borrowed | 'gone'> {
-  for (;;) {
-    const h = await refresh(d)
+  for (let h = d.header; ; h = await refresh(d)) {
     if (isTerminal(h) || h.status !== 'running' || h.attempt !== d.attempt) return 'gone'
     if (covers(h.own, need)) return 'ok'
     const more = missing(h.own, need)
@@ -23,7 +23,7 @@ export async function haveOwn(d: Drive, need: Amount, hold: Amount): Promise<Bor
       continue
     }
     const some = h.avail.usd > 0n && h.avail.tok > 0n
-    const borrowed = await borrow(d.ctx, d.ref, some ? 'avail' : 'own', some ? missing(h.avail, more) : more)
+    const borrowed = await borrow(d.ctx, d.ref, some ? 'avail' : 'own', some ? missing(h.avail, more) : more, h)
     if (borrowed !== 'ok') return borrowed
   }
 }
@@ -31,16 +31,17 @@ export async function haveOwn(d: Drive, need: Amount, hold: Amount): Promise<Bor
 /**
  * Borrows `more` from the parent (which borrows from its own, and so on), and takes it into `own` or `avail`. Two writes:
  * lend, then take; either may be repeated. A session that was held back for want of money takes a place with it.
+ * @param seen its header as just read
  */
 export async function borrow(
   ctx: Pick<EngineContext, 'store'>,
   ref: SessionRef,
   into: 'own' | 'avail',
   more: Amount,
+  seen?: SessionHeader,
 ): Promise<Borrowed> {
   if (isZero(more)) return 'ok'
-  for (;;) {
-    const h = await ctx.store.getHeader(ref)
+  for (let h = seen ?? (await ctx.store.getHeader(ref)); ; h = await ctx.store.getHeader(ref)) {
     if (!h || h.parentId === null || isTerminal(h)) return 'short'
     const parentRef = { ...ref, sessionId: h.parentId }
     const parent = await ctx.store.getHeader(parentRef)
@@ -59,7 +60,7 @@ export async function borrow(
       continue
     }
     if (parent.parentId === null) return 'short'
-    const borrowed = await borrow(ctx, parentRef, 'avail', missing(parent.avail, more))
+    const borrowed = await borrow(ctx, parentRef, 'avail', missing(parent.avail, more), parent)
     if (borrowed !== 'ok') return borrowed
   }
 }

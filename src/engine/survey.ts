@@ -2,7 +2,7 @@ import { positive } from '../domain/budget.ts'
 import { childSessionId, rootSessionId } from '../domain/ids.ts'
 import { type Amount, add, isZero, same, ZERO } from '../domain/money.ts'
 import type { SessionRef } from '../domain/run.ts'
-import { freePlaces, isClaimable, MONEY, mayRun, type SessionHeader } from '../domain/session.ts'
+import { freePlaces, funded, isClaimable, MONEY, mayRun, type SessionHeader } from '../domain/session.ts'
 import type { EngineContext } from './context.ts'
 import { wakeNeedy } from './wake-needy.ts'
 
@@ -25,16 +25,22 @@ export interface Survey {
 /**
  * Looks for money from a session up to the root, and for anybody who may still bring some back. Everything is gathered on
  * the way: what those have left who wait for money themselves comes up to where all can have it. Where nothing can come
- * back, two looks must have seen the same: no single read covers more than one header.
+ * back, two looks one after the other must have seen the same: no single read covers more than one header.
  * @param path ids of the sessions from the root down to this one
  */
 export async function survey(ctx: Ctx, ref: SessionRef, path: readonly string[]): Promise<Survey> {
-  const first = await look(ctx, ref, path)
-  if (first.moved || first.live || first.seen.length <= 2) return first
-  const second = await look(ctx, ref, path)
-  const steady = second.seen.join('\n') === first.seen.join('\n')
-  return { ...second, moved: second.moved || !steady }
+  let before = await look(ctx, ref, path)
+  for (let looks = 1; looks < MOST_LOOKS; looks++) {
+    if (before.moved || before.live || before.seen.length <= 2) return before
+    const next = await look(ctx, ref, path)
+    if (!next.moved && !next.live && next.seen.join('\n') === before.seen.join('\n')) return next
+    before = next
+  }
+  return { ...before, moved: before.moved || !before.live }
 }
+
+/** Where many end at once something has always changed since the look before. */
+const MOST_LOOKS = 4
 
 interface Look extends Survey {
   /** what was read, for comparison */
@@ -178,12 +184,19 @@ export async function finishGiving(ctx: Ctx, parent: SessionHeader, child: Sessi
   return true
 }
 
-/** All that matters of a header for what may come back. */
+/**
+ * All of a header that says where money is. Children that are held back have none: that they end, one after another,
+ * changes nothing. What was lent, given and taken back only grows while a child is pending, so money that has come and
+ * gone between two looks shows.
+ */
 function fingerprint(h: SessionHeader): string {
   const amount = (a: Amount) => `${a.usd}/${a.tok}`
-  const set = (s: ReadonlySet<number>) => [...s].sort((a, b) => a - b).join()
-  const lent = Object.entries(h.lent).map(([o, a]) => `${o}:${amount(a)}`)
-  return [h.sessionId, amount(h.avail), h.settled, h.next, set(h.pending), set(h.needs), lent, h.v].join(' ')
+  const children = funded(h).sort((a, b) => a - b)
+  const moved = children.map((o) => {
+    const [lent, returned] = [h.lent[o], h.returned[o]]
+    return `${o}:${lent ? amount(lent) : ''}:${returned ? amount(returned) : ''}`
+  })
+  return [h.sessionId, amount(h.avail), amount(h.taken), amount(h.given), h.next, moved].join(' ')
 }
 
 async function mustGet(ctx: Pick<Ctx, 'store'>, ref: SessionRef): Promise<SessionHeader> {

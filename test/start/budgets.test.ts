@@ -1,4 +1,7 @@
-/** The same figures as in test/engine/budgets.test.ts on a server of its own, with as many workers at once as a run may have. */
+/**
+ * The same figures as in test/engine/budgets.test.ts on a server of its own, with as many workers at once as a run may have.
+ * `npm run test:budgets` takes 500 workers as well, which takes minutes.
+ */
 import { describe, expect, test } from 'vitest'
 import { formatUsd } from '../../src/domain/money.ts'
 import type { ModelDefinition } from '../../src/domain/team.ts'
@@ -21,6 +24,7 @@ const worker = (output: number, of: Partial<ModelDefinition> = {}) => ({
   steps: [{ text: 'done: {task}', usage: { input: 100, output }, delayMs: 20 }],
   model: model(of),
 })
+const SIZES = process.env.SUBLEDGER_TEST_WORKERS?.split(',').map(Number) ?? [10, 100]
 const tasks = (n: number) => Array.from({ length: n }, (_, i) => ({ agent: 'worker', task: `task ${i}` }))
 
 async function run(member: ReturnType<typeof worker>, request: Partial<StartRun>) {
@@ -46,7 +50,7 @@ async function run(member: ReturnType<typeof worker>, request: Partial<StartRun>
 }
 
 describe('on the embedded emulator: a budget of $1.00 and workers whose only call may cost $0.30', () => {
-  test.each([10, 100, 500])(
+  test.each(SIZES)(
     'of %i that cost all of it, exactly 3 complete',
     async (n) => {
       const { completed, refused, left, scripted } = await run(worker(CAP), {
@@ -59,7 +63,7 @@ describe('on the embedded emulator: a budget of $1.00 and workers whose only cal
     600_000,
   )
 
-  test.each([10, 100, 500])(
+  test.each(SIZES)(
     'of %i that cost $0.10, exactly 8 complete where the cap may not shrink',
     async (n) => {
       const { completed, refused, left } = await run(worker(CAP / 3), { tasks: tasks(n), budget: { usd: '1.00' } })
@@ -68,7 +72,7 @@ describe('on the embedded emulator: a budget of $1.00 and workers whose only cal
     600_000,
   )
 
-  test.each([10, 100, 500])(
+  test.each(SIZES)(
     'of %i that cost $0.10, exactly 10 complete where it may shrink to a third',
     async (n) => {
       const member = worker(CAP / 3, { minTokens: CAP / 3 })
