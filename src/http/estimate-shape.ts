@@ -1,5 +1,6 @@
 import * as z from 'zod/mini'
-import { count, maybeMoney, price, says, shapes, text, texts, time } from './shapes.ts'
+import { count, maybeMoney, says, text, texts, time } from './shape-parts.ts'
+import { price, shapes } from './shapes.ts'
 
 const how = z.array(text).check(says('how the figures came about, in words'))
 export const estimate = z.strictObject({

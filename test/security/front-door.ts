@@ -107,7 +107,7 @@ export function tenantChecks(door: () => FrontDoor): void {
     ids.runId = started.body.runId
     ids.sessionId = started.body.rootSessionId
     expect((await ended(door(), ids.runId!, acme)).body).toMatchObject({ status: 'completed', input: secret })
-    ids.approvalId = ids.sessionId!
+    ids.approvalId = `${ids.sessionId}.0.0`
     ids.id = ids.runId!
     ids.name = TEAM
   }, 60_000)
