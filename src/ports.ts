@@ -15,7 +15,7 @@
  * the item consistently and go by what it says (it may also be the caller's own write whose first answer was lost).
  */
 import type { Amount } from './domain/money.ts'
-import type { Run, RunInput, RunRef, RunStatus, SessionRef, TaskInput } from './domain/run.ts'
+import type { RetryInput, Run, RunInput, RunRef, RunStatus, SessionRef, TaskInput } from './domain/run.ts'
 import type { Schedule } from './domain/schedule.ts'
 import type { Seen, SessionHeader, TerminalStatus } from './domain/session.ts'
 import type { TeamDefinition } from './domain/team.ts'
@@ -136,8 +136,8 @@ export interface Store extends UsageStore, IdempotencyStore, ScheduleStore, Plac
   putDefinition(ref: RunRef, hash: string, definition: TeamDefinition): Promise<void>
   getDefinition(ref: RunRef, hash: string): Promise<TeamDefinition | undefined>
   /** before W1 and before a new round */
-  putInput(ref: RunRef, round: number, inputRef: string, input: RunInput): Promise<void>
-  getInput(ref: RunRef, round: number, inputRef: string): Promise<RunInput | undefined>
+  putInput(ref: RunRef, round: number, inputRef: string, input: RunInput | RetryInput): Promise<void>
+  getInput(ref: RunRef, round: number, inputRef: string): Promise<RunInput | RetryInput | undefined>
   /** one task of a list, without reading the others' chunks */
   getTask(ref: RunRef, round: number, inputRef: string, index: number): Promise<TaskInput | undefined>
   /** the GROUP_SIZE tasks (or what there is) of the chunk in which task `first` stands */
@@ -184,10 +184,15 @@ export interface Store extends UsageStore, IdempotencyStore, ScheduleStore, Plac
   undueRun(ref: RunRef, seen: { v: number; dueAt: number }, next?: number): Promise<Written<Run>>
   /** W25 */
   pushDue(ref: RunRef, seenDueAt: number, dueAt: number): Promise<Written<Run>>
-  /** opens round `seenRound + 1` of an ended run */
+  /** opens round `seenRound + 1` of an ended run, with an input or to try again (then its last input stays) */
   openRound(
     ref: RunRef,
-    to: { seenRound: number; seenExpiresAt?: number | null; inputRef: string; dueAt: number; now: number },
+    to: {
+      seenRound: number
+      seenExpiresAt?: number | null
+      dueAt: number
+      now: number
+    } & ({ inputRef: string } | { retryRef: string; inputRound: number }),
   ): Promise<Written<Run>>
   /** an ended run is gone at once; what it has written is removed when it is due */
   deleteRun(ref: RunRef, to: { dueAt: number; now: number }): Promise<Written<Run>>
@@ -262,6 +267,8 @@ export interface Store extends UsageStore, IdempotencyStore, ScheduleStore, Plac
   delegate(
     ref: SessionRef,
     to: {
+      /** only in this round of the session, so that a driver of an earlier one gives nothing away in it */
+      round: number
       turn: number
       from: number
       count: number

@@ -27,6 +27,7 @@ export const ERRORS = {
   unknown_agent: { status: 400, title: 'The team has no such agent', retryable: false },
   method_not_allowed: { status: 405, title: 'The method is not allowed here', retryable: false },
   run_active: { status: 409, title: 'The run has not ended', retryable: true },
+  nothing_to_retry: { status: 409, title: 'There is nothing to retry', retryable: false },
   too_many_runs: { status: 429, title: 'The tenant has as much going on as it may', retryable: true },
   too_large: { status: 413, title: 'The body is too large', retryable: false },
   unsupported_media_type: { status: 415, title: 'Only application/json is accepted', retryable: false },
