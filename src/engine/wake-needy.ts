@@ -2,7 +2,7 @@ import { positive } from '../domain/budget.ts'
 import { childSessionId } from '../domain/ids.ts'
 import { covers, isZero } from '../domain/money.ts'
 import type { SessionRef } from '../domain/run.ts'
-import { freePlaces, funded, isTerminal, MONEY, type SessionHeader } from '../domain/session.ts'
+import { freePlaces, funded, isClaimable, isTerminal, MONEY, type SessionHeader } from '../domain/session.ts'
 import type { EngineContext } from './context.ts'
 
 type Ctx = Pick<EngineContext, 'store' | 'invoker' | 'clock'>
@@ -70,6 +70,9 @@ async function send(ctx: Ctx, ref: SessionRef): Promise<1> {
 /** Wakes one session that has lain down for want of money. Who still runs looks once more before it lies down. */
 async function rouse(ctx: Ctx, ref: SessionRef, h: SessionHeader): Promise<0 | 1> {
   if (h.status !== 'waiting' || !h.asks.has(MONEY)) return 0
-  const unasked = await ctx.store.unask(ref, ctx.clock.now())
-  return unasked.written ? send(ctx, ref) : 0
+  const now = ctx.clock.now()
+  const unasked = await ctx.store.unask(ref, now)
+  // a refusal may be this write's own, when its first answer was lost: then nobody else sends the event
+  const after = unasked.written ? unasked.item : await ctx.store.getHeader(ref)
+  return after?.status === 'waiting' && isClaimable(after, now) ? send(ctx, ref) : 0
 }
