@@ -5,6 +5,7 @@ import { isTerminal } from '../../src/domain/session.ts'
 import { addInput } from '../../src/engine/add-input.ts'
 import { cancelRun } from '../../src/engine/cancel-run.ts'
 import { changeBudget } from '../../src/engine/change-budget.ts'
+import { retryRun } from '../../src/engine/retry-run.ts'
 import { startRun } from '../../src/engine/start-run.ts'
 import { randomFrom, randomOf, randomText } from './random.ts'
 import { type Scenario, scenarioOf } from './scenario.ts'
@@ -61,7 +62,7 @@ export async function runScenario(scenario: Scenario, world: World): Promise<Out
 
 type Ref = { readonly tenant: string; readonly runId: string }
 
-/** What the user does: starts the run (again, if that failed), cancels it, sends further inputs, sweeps out of turn. */
+/** What the user does: starts the run (again, if that failed), cancels it, sends further inputs, tries again, sweeps out of turn. */
 function startUser(world: World, scenario: Scenario, ref: Ref): void {
   const { scheduler, weather } = world
   const start = (tries: number) =>
@@ -134,11 +135,20 @@ function followUp(world: World, ref: Ref, twins: number): void {
   }
 }
 
+function retry(world: World, ref: Ref, twins: number): void {
+  world.weather.count('retry')
+  if (twins > 1) world.weather.count('retries at once')
+  for (let i = 0; i < twins; i++) world.start('retry', USER_TIMEOUT_MS, (ctx) => retryRun(ctx, ref))
+}
+
 /** Lets everything happen that is going to happen. */
 async function toRest(world: World, scenario: Scenario): Promise<void> {
   const { scheduler, mirror } = world
   const sweeps = scenario.weather.mode !== 'nothing lost'
-  const inputs = [...scenario.followUps]
+  const further = [
+    ...scenario.followUps.map((f) => ({ ...f, send: followUp })),
+    ...scenario.retries.map((f) => ({ ...f, send: retry })),
+  ]
   let raises = scenario.seed % 4
   let tick = START + world.random.below(SWEEP_EVERY_MS)
   let steps = 0
@@ -146,10 +156,10 @@ async function toRest(world: World, scenario: Scenario): Promise<void> {
   while (world.broken === undefined) {
     const next = scheduler.peek()
     const due = sweeps ? mirror.run?.dueAt : undefined
-    if (mirror.run && isTerminal(mirror.run) && inputs.length > 0) {
-      const { twins, afterMs } = inputs.shift()!
+    if (mirror.run && isTerminal(mirror.run) && further.length > 0) {
+      const { twins, afterMs, send } = further.shift()!
       const ref = { tenant: mirror.run.tenant, runId: mirror.run.runId }
-      scheduler.after(afterMs, () => followUp(world, ref, twins))
+      scheduler.after(afterMs, () => send(world, ref, twins))
       continue
     }
     // a run that is out of budget is helped some times, and then given up
