@@ -9,7 +9,7 @@ import { type CallBound, modelOf, shrinkCall } from './estimate.ts'
 import { haveOwn } from './money.ts'
 import { finishGiving, pathTo, survey } from './survey.ts'
 import { letIn } from './wait.ts'
-import { wakeNeedy } from './wake-needy.ts'
+import { getUp, wakeNeedy } from './wake-needy.ts'
 
 /** A wait for money that nobody ends is looked at after so long: whoever should have ended it may have died. */
 const LOOK_AGAIN_MS = 5 * 60_000
@@ -157,8 +157,7 @@ async function lieDown(d: Drive, state: LogState, call: CallBound, path: readonl
   const found = await survey(d.ctx, d.ref, path)
   const enough = covers(add(positive(sub(h.own, state.spent)), found.funds), call.hold)
   if (found.moved || (enough ? found.place : !found.live)) {
-    const unasked = await d.ctx.store.unask(d.ref, now(d))
-    if (unasked.written) await d.ctx.invoker.invoke(d.ref)
+    await getUp(d.ctx, d.ref)
   }
   return 'gone'
 }

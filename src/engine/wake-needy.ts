@@ -69,10 +69,14 @@ async function send(ctx: Ctx, ref: SessionRef): Promise<1> {
 
 /** Wakes one session that has lain down for want of money. Who still runs looks once more before it lies down. */
 async function rouse(ctx: Ctx, ref: SessionRef, h: SessionHeader): Promise<0 | 1> {
-  if (h.status !== 'waiting' || !h.asks.has(MONEY)) return 0
-  const now = ctx.clock.now()
-  const unasked = await ctx.store.unask(ref, now)
+  return h.status === 'waiting' && h.asks.has(MONEY) ? getUp(ctx, ref) : 0
+}
+
+/** The session's wait for money is over: it is sent an event, whoever has ended the wait. */
+export async function getUp(ctx: Ctx, ref: SessionRef): Promise<0 | 1> {
+  const unasked = await ctx.store.unask(ref, ctx.clock.now())
+  if (unasked.written) return send(ctx, ref)
   // a refusal may be this write's own, when its first answer was lost: then nobody else sends the event
-  const after = unasked.written ? unasked.item : await ctx.store.getHeader(ref)
-  return after?.status === 'waiting' && isClaimable(after, now) ? send(ctx, ref) : 0
+  const h = await ctx.store.getHeader(ref)
+  return h?.status === 'waiting' && isClaimable(h, ctx.clock.now()) ? send(ctx, ref) : 0
 }
