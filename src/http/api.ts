@@ -6,11 +6,13 @@ import type { SessionHeader } from '../domain/session.ts'
 import type { addInput } from '../engine/add-input.ts'
 import type { cancelRun } from '../engine/cancel-run.ts'
 import type { changeBudget } from '../engine/change-budget.ts'
+import type { retryRun } from '../engine/retry-run.ts'
 import type { startRun } from '../engine/start-run.ts'
 
-/** What the API needs of the outside world: what the three things that it does through the engine need. */
+/** What the API needs of the outside world: what the things that it does through the engine need. */
 export type ApiContext = Parameters<typeof startRun>[0] &
   Parameters<typeof addInput>[0] &
+  Parameters<typeof retryRun>[0] &
   Parameters<typeof cancelRun>[0] &
   Parameters<typeof changeBudget>[0]
 

@@ -163,6 +163,17 @@ export const scheduleBody = z
 export type ScheduleBody = z.infer<typeof scheduleBody>
 
 export const inputBody = z.strictObject({ input: text }, { error: 'must be a JSON object with input' })
+const someSessions = `must be a list of 1 to ${MAX_TASKS} ids of sessions`
+export const retryBody = z.strictObject(
+  {
+    sessions: z.optional(
+      z
+        .array(name, { error: someSessions })
+        .check(z.minLength(1, { error: someSessions }), z.maxLength(MAX_TASKS, { error: someSessions })),
+    ),
+  },
+  { error: 'must be a JSON object, with sessions or empty' },
+)
 /** for routes that take no body */
 export const noBody = z.strictObject({})
 

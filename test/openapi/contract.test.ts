@@ -13,7 +13,9 @@ import { fixedTeams, testEngine } from '../support/engine.ts'
 import { documentedAnswers, driveContract, type Target, TEAMS } from './contract.ts'
 import { readDocument } from './document.ts'
 
-const teams = ['good', 'slow', 'unpriced'].map((name) => parseTeam(TEAMS[name]!, { file: `${name}.yaml` }).team!)
+const teams = ['good', 'slow', 'failing', 'unpriced'].map(
+  (name) => parseTeam(TEAMS[name]!, { file: `${name}.yaml` }).team!,
+)
 const engine = testEngine({ table: memoryTable(), teams })
 const known = fixedTeams(teams)
 const ctx = {

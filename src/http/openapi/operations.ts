@@ -10,6 +10,7 @@ import {
   noBody,
   noQuery,
   pageQuery,
+  retryBody,
   runQuery,
   scheduleBody,
 } from '../schemas.ts'
@@ -152,6 +153,17 @@ export const OPERATIONS: readonly Operation[] = [
     refusals: ['unknown_run', 'run_active', 'too_many_runs'],
   },
   {
+    method: 'POST',
+    path: `${RUN}/retry`,
+    id: 'retryRun',
+    summary: 'Tries again what an ended run has not completed, in a new round',
+    query: noQuery,
+    body: retryBody,
+    bodyOptional: true,
+    answer: accepted,
+    refusals: ['unknown_run', 'run_active', 'nothing_to_retry', 'too_many_runs', 'idempotency_mismatch'],
+  },
+  {
     method: 'PUT',
     path: `${RUN}/budget`,
     id: 'setBudget',
@@ -285,7 +297,6 @@ export const OPERATIONS: readonly Operation[] = [
   ...(
     [
       ['GET', `${RUN}/events`, 'streamEvents', 'Events of a run, as a stream'],
-      ['POST', `${RUN}/retry`, 'retryRun', 'Tries failed tasks again'],
       ['POST', `${RUN}/approvals/{approvalId}`, 'approve', 'Answers a tool call that waits for approval'],
     ] as const
   ).map(([method, path, id, summary]): Operation => ({ method, path, id, summary, refusals: ['not_supported'] })),
