@@ -305,8 +305,11 @@ export interface Store extends UsageStore, IdempotencyStore, ScheduleStore, Plac
 
   // ---- the log
   readLog(ref: SessionRef): Promise<LogSlots>
-  /** slots of a session from call `from` on, for reading only; eventually consistent */
-  listSlots(ref: SessionRef, options: { from?: number; limit: number }): Promise<{ slots: LogSlots; nextTurn?: number }>
+  /** slots of a session from call `from` on, for reading only; eventually consistent unless told otherwise */
+  listSlots(
+    ref: SessionRef,
+    options: { from?: number; limit: number; consistent?: boolean },
+  ): Promise<{ slots: LogSlots; nextTurn?: number }>
   /** outcomes of all calls of a run in the order of their keys, for reading only */
   listCalls(
     ref: RunRef,

@@ -29,6 +29,7 @@ export const ERRORS = {
   run_active: { status: 409, title: 'The run has not ended', retryable: true },
   nothing_to_retry: { status: 409, title: 'There is nothing to retry', retryable: false },
   too_many_runs: { status: 429, title: 'The tenant has as much going on as it may', retryable: true },
+  too_many_streams: { status: 429, title: 'Too many streams are open', retryable: true },
   too_large: { status: 413, title: 'The body is too large', retryable: false },
   unsupported_media_type: { status: 415, title: 'Only application/json is accepted', retryable: false },
   idempotency_mismatch: { status: 422, title: 'The idempotency key was used for another body', retryable: false },

@@ -55,7 +55,7 @@ export async function findSession(ctx: ApiContext, ref: SessionRef): Promise<Ses
 export const unknownRun = (runId: string): SubledgerError =>
   new SubledgerError('unknown_run', `There is no run ${shown(runId)}. GET /v1/runs lists them.`)
 
-const unknownSession = (ref: SessionRef): SubledgerError =>
+export const unknownSession = (ref: SessionRef): SubledgerError =>
   new SubledgerError(
     'unknown_session',
     `There is no session ${shown(ref.sessionId)} in run ${ref.runId}. GET /v1/runs/${ref.runId}/sessions lists them.`,

@@ -5,6 +5,7 @@ import type { ApiContext, Handler, Route } from './api.ts'
 import { auditRoutes } from './audit.ts'
 import { type Scope, scopeOf } from './auth/scopes.ts'
 import { bookRoutes } from './calls.ts'
+import { eventRoutes } from './events/stream.ts'
 import { notThereRoutes } from './not-there.ts'
 import { problemResponse } from './problem.ts'
 import { runRoutes } from './runs.ts'
@@ -25,6 +26,8 @@ export interface AppOptions {
   readonly tenantOf: (request: Request, env: unknown, scope: Scope) => string | Promise<string>
   /** `WWW-Authenticate` of a 401 */
   readonly challenge?: string
+  /** How many streams of events may be open at once; left out: the platform cannot stream, and answers are given whole. */
+  readonly streams?: number
   /** Looks at every request before anything else; throws SubledgerError to refuse it. */
   readonly guard?: (request: Request) => void
 }
@@ -80,6 +83,7 @@ export function createApp(ctx: ApiContext, options: AppOptions): Hono {
     ...runRoutes(ctx),
     ...sessionRoutes(ctx),
     ...bookRoutes(ctx),
+    ...eventRoutes(ctx, { streams: options.streams }),
     ...auditRoutes(ctx),
     ...usageReportRoutes(ctx),
     ...scheduleRoutes(ctx),

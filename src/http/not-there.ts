@@ -3,7 +3,6 @@ import type { Route } from './api.ts'
 
 /** Routes of the API that this version does not have: they say so, so that nobody takes a 404 for a missing run. */
 const NOT_THERE: readonly [path: string, methods: readonly string[], what: string][] = [
-  ['/v1/runs/:runId/events', ['GET'], 'The stream of events'],
   ['/v1/runs/:runId/approvals/:approvalId', ['POST'], 'Approving tool calls'],
 ]
 

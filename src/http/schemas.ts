@@ -197,6 +197,12 @@ export const listRunsQuery = z.strictObject({
   status: z.optional(z.enum(RUN_STATUSES, { error: `must be one of ${RUN_STATUSES.join(', ')}` })),
   team: z.optional(name),
 })
+export const eventsQuery = z.strictObject({
+  cursor: z.optional(
+    z.string().check(z.describe('`id` of an event: what comes after it. `Last-Event-ID` goes before it')),
+  ),
+  session: z.optional(z.string().check(z.describe('a session whose turns and tool calls are told as well'))),
+})
 export const runQuery = z.strictObject({
   exact: z.optional(z.enum(['true', 'false'], { error: 'must be true or false' })),
 })

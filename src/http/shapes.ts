@@ -17,24 +17,24 @@ type Readonlys<T> = T extends readonly (infer E)[]
     ? { readonly [K in keyof T]: Readonlys<T[K]> }
     : T
 
-const says = (description: string) => z.describe(description)
-const text = z.string()
-const texts = z.nullable(text)
-const count = z.int().check(z.minimum(0))
+export const says = (description: string) => z.describe(description)
+export const text = z.string()
+export const texts = z.nullable(text)
+export const count = z.int().check(z.minimum(0))
 const money = z.string().check(z.regex(/^-?\d+(\.\d+)?$/), says('USD, exact, without exponent'))
-const maybeMoney = z.nullable(money)
-const time = z.string().check(z.regex(/^\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d\.\d{3}Z$/), says('ISO 8601 in UTC'))
-const maybeTime = z.nullable(time)
+export const maybeMoney = z.nullable(money)
+export const time = z.string().check(z.regex(/^\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d\.\d{3}Z$/), says('ISO 8601 in UTC'))
+export const maybeTime = z.nullable(time)
 const asOf = time.check(says('how old the figures are'))
 const runId = z.string().check(z.regex(/^[0-9A-HJKMNP-TV-Z]{26}$/))
-const sessionId = z.string().check(z.regex(/^[0-9a-hjkmnp-tv-z]{20}$/))
-const errorInfo = z.nullable(z.strictObject({ code: text, message: text }))
+export const sessionId = z.string().check(z.regex(/^[0-9a-hjkmnp-tv-z]{20}$/))
+export const errorInfo = z.nullable(z.strictObject({ code: text, message: text }))
 const next = z.nullable(z.string()).check(says('cursor of the next page; null: there is none'))
 const STOP_REASONS = [
   ...(['end_turn', 'max_iterations', 'max_tokens', 'budget', 'content_filter', 'refusal', 'error'] as const),
   ...(['timeout', 'cancelled', 'parent_ended', 'max_attempts', 'max_continuations', 'approval', 'children'] as const),
 ] satisfies readonly StopReason[]
-const stopReason = z.nullable(z.enum(STOP_REASONS))
+export const stopReason = z.nullable(z.enum(STOP_REASONS))
 
 export const usage = z.strictObject({
   calls: count,

@@ -56,6 +56,7 @@ const FAULTY: { readonly [code: string]: ReturnType<typeof createApp> } = {
     { ...ctx, store: { ...ctx.store, takePlace: async () => ({ taken: false, places: [] }) } },
     options,
   ),
+  too_many_streams: createApp(ctx, { ...options, streams: 0 }),
   internal: failing(() => new Error('out of order')),
   throttled: failing(() => named('ProvisionedThroughputExceededException')),
 }

@@ -136,6 +136,7 @@ const PROVOKE: { readonly [code: string]: Make } = {
   throttled: good,
   keys_unavailable: good,
   too_many_runs: good,
+  too_many_streams: good,
 }
 
 async function merge(a: Ask | Promise<Ask>, b: Ask): Promise<Ask> {

@@ -1,6 +1,7 @@
 /** The OpenAPI 3.1 document, made of the schemas that requests are checked with and of the shapes of the answers. */
 import * as z from 'zod/mini'
 import { ERRORS, type ErrorCode } from '../../domain/errors.ts'
+import '../event-shapes.ts'
 import { problem, shapes } from '../shapes.ts'
 import { codesOf, OPERATIONS, type Operation } from './operations.ts'
 
@@ -55,6 +56,13 @@ const IDEMPOTENCY_KEY = {
   schema: { type: 'string', pattern: '^[!-~]{1,255}$' },
 }
 
+const LAST_EVENT_ID = {
+  name: 'Last-Event-ID',
+  in: 'header',
+  description: '`id` of the last event that was received: the answer goes on behind it',
+  schema: { type: 'string' },
+}
+
 const reference = (id: string): string => `#/components/schemas/${id}`
 
 function componentSchemas(): Json {
@@ -84,6 +92,7 @@ function operationObject(operation: Operation): Json {
   const parameters = [
     ...(query ? queryParameters(query) : []),
     ...(method === 'POST' && answer ? [IDEMPOTENCY_KEY] : []),
+    ...(operation.resumable ? [LAST_EVENT_ID] : []),
   ]
   return {
     operationId: id,

@@ -5,6 +5,7 @@ import { receiptsBody } from '../audit.ts'
 import {
   budgetBody,
   createRunBody,
+  eventsQuery,
   inputBody,
   listRunsQuery,
   noBody,
@@ -43,6 +44,8 @@ export interface Operation {
   readonly summary: string
   readonly query?: z.ZodMiniObject
   readonly body?: Schema
+  /** takes `Last-Event-ID` */
+  readonly resumable?: true
   /** the body may be left out */
   readonly bodyOptional?: true
   /** what it answers with when all is well; absent: it is not there in this version */
@@ -51,7 +54,7 @@ export interface Operation {
     readonly says: string
     /** absent: no content */
     readonly shape?: Schema
-    readonly type?: 'text/plain'
+    readonly type?: 'text/plain' | 'text/event-stream'
     /** it may be CSV too */
     readonly csv?: true
     /** the answer has a `Location` */
@@ -141,6 +144,20 @@ export const OPERATIONS: readonly Operation[] = [
     query: noQuery,
     answer: ok(books, 'The books'),
     refusals: ['unknown_run'],
+  },
+  {
+    method: 'GET',
+    path: `${RUN}/events`,
+    id: 'streamEvents',
+    summary: 'What happens in a run, as server-sent events; with `session`, the turns and tool calls of that one too',
+    query: eventsQuery,
+    resumable: true,
+    answer: {
+      status: 200,
+      says: 'Events, each with an Event as its data; the last one, `end`, has an EndOfEvents',
+      type: 'text/event-stream',
+    },
+    refusals: ['unknown_run', 'unknown_session', 'too_many_streams'],
   },
   {
     method: 'POST',
@@ -295,10 +312,7 @@ export const OPERATIONS: readonly Operation[] = [
     open: true,
   },
   ...(
-    [
-      ['GET', `${RUN}/events`, 'streamEvents', 'Events of a run, as a stream'],
-      ['POST', `${RUN}/approvals/{approvalId}`, 'approve', 'Answers a tool call that waits for approval'],
-    ] as const
+    [['POST', `${RUN}/approvals/{approvalId}`, 'approve', 'Answers a tool call that waits for approval']] as const
   ).map(([method, path, id, summary]): Operation => ({ method, path, id, summary, refusals: ['not_supported'] })),
 ]
 
