@@ -19,18 +19,10 @@ import type { RetryInput, Run, RunInput, RunRef, RunStatus, SessionRef, TaskInpu
 import type { Schedule } from './domain/schedule.ts'
 import type { Seen, SessionHeader, TerminalStatus } from './domain/session.ts'
 import type { TeamDefinition } from './domain/team.ts'
-import type {
-  End,
-  ErrorInfo,
-  Intent,
-  LogSlots,
-  RequestSlot,
-  ResponseSlot,
-  StopReason,
-  ToolResultSlot,
-} from './domain/turn.ts'
+import type { End, ErrorInfo, Intent, ResponseSlot, StopReason } from './domain/turn.ts'
 import type { BookRow, Books } from './domain/usage.ts'
 import type { IdempotencyStore } from './ports/idempotency-store.ts'
+import type { LogStore } from './ports/log-store.ts'
 import type { MoneyStore } from './ports/money-store.ts'
 import type { PlaceStore } from './ports/place-store.ts'
 import type { ScheduleRef, ScheduleStore } from './ports/schedule-store.ts'
@@ -130,7 +122,7 @@ export interface Claim {
  * The books. One method per write of docs/protocol.md (its number is given), each one conditional write on one item.
  * Reads that decide anything are consistent.
  */
-export interface Store extends UsageStore, IdempotencyStore, ScheduleStore, PlaceStore, MoneyStore {
+export interface Store extends LogStore, UsageStore, IdempotencyStore, ScheduleStore, PlaceStore, MoneyStore {
   // ---- the run
   /** before W1; the same text under the same hash */
   putDefinition(ref: RunRef, hash: string, definition: TeamDefinition): Promise<void>
@@ -302,29 +294,4 @@ export interface Store extends UsageStore, IdempotencyStore, ScheduleStore, Plac
   getCoolDown(tenant: string, team: string, model: string): Promise<number | undefined>
   /** prolongs it; never shortens it */
   coolDown(tenant: string, team: string, model: string, until: number): Promise<void>
-
-  // ---- the log
-  readLog(ref: SessionRef): Promise<LogSlots>
-  /** slots of a session from call `from` on, for reading only; eventually consistent unless told otherwise */
-  listSlots(
-    ref: SessionRef,
-    options: { from?: number; limit: number; consistent?: boolean },
-  ): Promise<{ slots: LogSlots; nextTurn?: number }>
-  /** outcomes of all calls of a run in the order of their keys, for reading only */
-  listCalls(
-    ref: RunRef,
-    options: { limit: number; after?: string },
-  ): Promise<Page<ResponseSlot & { readonly sessionId: string }>>
-  /** requests and outcomes of all sessions of a run without their texts, in the order of their keys; consistent */
-  listBookSlots(ref: RunRef, options: { after?: string }): Promise<Page<BookSlot>>
-  getResponse(ref: SessionRef, n: number): Promise<ResponseSlot | undefined>
-  /** W5, W8 (`end` in a request slot). `driver` names body parts */
-  putRequest(ref: SessionRef, slot: RequestSlot, driver: string): Promise<Put>
-  /** W6, W7, W8 (outcome none) */
-  putResponse(ref: SessionRef, slot: ResponseSlot, driver: string): Promise<Put>
-  /** W9: replaces an unknown outcome of this driver by what became known */
-  bookLate(ref: SessionRef, slot: ResponseSlot, driver: string): Promise<'written' | 'lost'>
-  getToolResult(ref: SessionRef, n: number, index: number): Promise<ToolResultSlot | undefined>
-  /** W10 */
-  putToolResult(ref: SessionRef, slot: ToolResultSlot, driver: string): Promise<Put>
 }

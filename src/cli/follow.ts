@@ -2,6 +2,7 @@ import type { RunView } from '../http/views/run.ts'
 import type { SessionView } from '../http/views/session.ts'
 import type { Client } from './client.ts'
 import type { Connection } from './connect.ts'
+import { eventLines, watchEvents } from './events.ts'
 import { EXIT, type ExitCode, type Io } from './io.ts'
 import { count, money, printable } from './text.ts'
 import { remarks, treeLines } from './tree.ts'
@@ -51,17 +52,9 @@ export async function followRun(
   runId: string,
   options: { watch: boolean; json: boolean },
 ): Promise<ExitCode> {
-  const ended = await waitForEnd(io, client, runId, (run) => {
-    if (options.watch && !options.json) io.err(progressLine(run))
-  })
-  if (!ended) {
-    io.err(
-      embedded
-        ? `Interrupted. Run ${runId} is kept and goes on with the next "subledger dev" on the same data.`
-        : `Detached. Run ${runId} goes on; "subledger get ${runId} --url ${url}" shows it.`,
-    )
-    return EXIT.interrupted
-  }
+  const ended =
+    options.watch && !options.json ? await watchToEnd(io, client, runId) : await waitForEnd(io, client, runId)
+  if (!ended) return detached(io, { embedded, url }, runId)
   const sessions = await client.all<SessionView>(`${runPath(runId)}/sessions`, 'sessions')
   if (options.json) io.out(JSON.stringify({ run: ended, sessions }, null, 2))
   else printRun(io, ended, sessions)
@@ -70,6 +63,29 @@ export async function followRun(
       `The run is out of budget: "subledger budget ${runId} USD" raises it and goes on, "subledger cancel" ends it.`,
     )
   return ended.status === 'completed' ? EXIT.ok : EXIT.failed
+}
+
+async function watchToEnd(io: Io, client: Client, runId: string): Promise<RunView | undefined> {
+  const lines = eventLines()
+  const ended = await watchEvents(io, client, runId, { onEvent: (event) => io.err(lines(event)) })
+  if (ended === 'interrupted') return undefined
+  const run = await client.get<RunView>(runPath(runId))
+  io.err(progressLine(run))
+  return run
+}
+
+/** Tells what becomes of a run that nobody looks at any more. */
+export function detached(
+  io: Io,
+  { embedded, url }: Pick<Connection, 'embedded' | 'url'>,
+  runId: string,
+): typeof EXIT.interrupted {
+  io.err(
+    embedded
+      ? `Interrupted. Run ${runId} is kept and goes on with the next "subledger dev" on the same data.`
+      : `Detached. Run ${runId} goes on; "subledger get ${runId} --url ${url}" shows it.`,
+  )
+  return EXIT.interrupted
 }
 
 export function printRun(io: Io, run: RunView, sessions: readonly SessionView[]): void {

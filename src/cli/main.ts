@@ -11,6 +11,8 @@ const COMMANDS: { readonly [name: string]: () => Promise<Command> } = {
   demo: async () => (await import('./commands/demo.ts')).demo,
   run: async () => (await import('./commands/run.ts')).run,
   input: async () => (await import('./commands/input.ts')).input,
+  retry: async () => (await import('./commands/retry.ts')).retry,
+  watch: async () => (await import('./commands/watch.ts')).watch,
   budget: async () => (await import('./commands/budget.ts')).budget,
   cancel: async () => (await import('./commands/cancel.ts')).cancel,
   list: async () => (await import('./commands/read.ts')).list,
@@ -25,7 +27,7 @@ const COMMANDS: { readonly [name: string]: () => Promise<Command> } = {
 }
 
 /** Commands that are not there yet: they say so. */
-const NOT_THERE = ['retry', 'approve', 'delete', 'watch', 'estimate', 'export', 'replay', 'init']
+const NOT_THERE = ['approve', 'delete', 'estimate', 'export', 'replay', 'init']
 
 export async function main(io: Io, argv: readonly string[]): Promise<ExitCode> {
   const [name, ...rest] = argv

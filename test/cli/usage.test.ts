@@ -40,7 +40,7 @@ describe('wrong use', () => {
     ['dev --port x', /"x" is not a port/],
     ['dev --teams nowhere', /no folder "nowhere"/],
     ['list --url ftp://x', /not the address of an API/],
-    ...['retry', 'approve', 'delete', 'watch', 'estimate', 'export', 'replay', 'init'].map((name): [string, RegExp] => [
+    ...['approve', 'delete', 'estimate', 'export', 'replay', 'init'].map((name): [string, RegExp] => [
       `${name} x`,
       new RegExp(`"${name}" is not supported by this version`),
     ]),

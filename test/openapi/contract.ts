@@ -107,6 +107,7 @@ const PROVOKE: { readonly [code: string]: Make } = {
   unsupported_media_type: () => ({ headers: { 'content-type': 'text/plain' }, body: '{}' }),
   unknown_run: (o, t, at) => merge(good(o, t, at), { path: { runId: NO_RUN } }),
   unknown_session: () => ({ path: { sessionId: NO_SESSION } }),
+  'unknown_session streamEvents': () => ({ query: `?session=${NO_SESSION}` }),
   'unknown_team startRun': () => withBody({ team: 'nobody', input: 'x' }),
   'unknown_team getTeam': () => ({ path: { name: 'nobody' } }),
   'nothing_to_retry retryRun': () => ({}),

@@ -3,7 +3,8 @@ import * as z from 'zod/mini'
 import { ERRORS, type ErrorCode } from '../../domain/errors.ts'
 import '../event-shapes.ts'
 import { problem, shapes } from '../shapes.ts'
-import { codesOf, OPERATIONS, type Operation } from './operations.ts'
+import type { Operation } from './operation.ts'
+import { codesOf, OPERATIONS } from './operations.ts'
 
 type Json = { [key: string]: unknown }
 

@@ -33,42 +33,11 @@ import {
   teams,
 } from '../shapes.ts'
 import { reportQuery } from '../usage-report.ts'
-
-type Schema = z.ZodMiniType
-
-export interface Operation {
-  readonly method: 'GET' | 'POST' | 'PUT' | 'DELETE'
-  /** with `{name}` for each parameter */
-  readonly path: string
-  readonly id: string
-  readonly summary: string
-  readonly query?: z.ZodMiniObject
-  readonly body?: Schema
-  /** takes `Last-Event-ID` */
-  readonly resumable?: true
-  /** the body may be left out */
-  readonly bodyOptional?: true
-  /** what it answers with when all is well; absent: it is not there in this version */
-  readonly answer?: {
-    readonly status: 200 | 201 | 202 | 204
-    readonly says: string
-    /** absent: no content */
-    readonly shape?: Schema
-    readonly type?: 'text/plain' | 'text/event-stream'
-    /** it may be CSV too */
-    readonly csv?: true
-    /** the answer has a `Location` */
-    readonly location?: true
-  }
-  /** refusals beside those that follow from its kind */
-  readonly refusals: readonly ErrorCode[]
-  /** holds no data and needs no authentication */
-  readonly open?: true
-}
+import type { Operation } from './operation.ts'
 
 const RUN = '/v1/runs/{runId}'
 const SESSION = `${RUN}/sessions/{sessionId}`
-const ok = (shape: Schema, says: string) => ({ status: 200, says, shape }) as const
+const ok = (shape: z.ZodMiniType, says: string) => ({ status: 200, says, shape }) as const
 const accepted = { status: 202, says: 'The run; `Location` is where it is', shape: run, location: true } as const
 
 export const OPERATIONS: readonly Operation[] = [
