@@ -48,11 +48,16 @@ export async function runSeed(seed: number, options: { trace?: boolean } = {}): 
   return runScenario(scenario, worldOf(scenario, { trace: options.trace ?? false }))
 }
 
-export async function runScenario(scenario: Scenario, world: World): Promise<Outcome> {
+/** @param each looks at the world after each step */
+export async function runScenario(
+  scenario: Scenario,
+  world: World,
+  each?: (ref: Ref) => Promise<void>,
+): Promise<Outcome> {
   const ref = { tenant: 'local', runId: randomText(world.random, 26).toUpperCase() }
   startUser(world, scenario, ref)
   try {
-    await toRest(world, scenario)
+    await toRest(world, scenario, () => each?.(ref))
     if (world.broken === undefined) world.invariants.atRest()
   } catch (fault) {
     world.fail(`the simulator stops: ${fault instanceof Error ? fault.stack : fault}`)
@@ -142,7 +147,7 @@ function retry(world: World, ref: Ref, twins: number): void {
 }
 
 /** Lets everything happen that is going to happen. */
-async function toRest(world: World, scenario: Scenario): Promise<void> {
+async function toRest(world: World, scenario: Scenario, each: () => Promise<void> | undefined): Promise<void> {
   const { scheduler, mirror } = world
   const sweeps = scenario.weather.mode !== 'nothing lost'
   const further = [
@@ -180,6 +185,7 @@ async function toRest(world: World, scenario: Scenario): Promise<void> {
       world.lambda.sweepTick()
     } else scheduler.step()
     await settle()
+    await each()
     if (++steps > MOST_STEPS) world.fail(`9: no rest after ${steps} steps`)
     if (scheduler.now > START + MOST_MS) world.fail('9: no rest after eight days of virtual time')
   }
