@@ -15,23 +15,15 @@
  * the item consistently and go by what it says (it may also be the caller's own write whose first answer was lost).
  */
 import type { Amount } from './domain/money.ts'
-import type { Run, RunInput, RunRef, RunStatus, SessionRef, TaskInput } from './domain/run.ts'
+import type { RetryInput, Run, RunInput, RunRef, RunStatus, SessionRef, TaskInput } from './domain/run.ts'
 import type { Schedule } from './domain/schedule.ts'
 import type { Seen, SessionHeader, TerminalStatus } from './domain/session.ts'
 import type { TeamDefinition } from './domain/team.ts'
-import type {
-  End,
-  ErrorInfo,
-  Intent,
-  LogSlots,
-  RequestSlot,
-  ResponseSlot,
-  StopReason,
-  ToolResultSlot,
-} from './domain/turn.ts'
+import type { End, ErrorInfo, Intent, ResponseSlot, StopReason } from './domain/turn.ts'
 import type { BookRow, Books } from './domain/usage.ts'
 import type { ApprovalStore } from './ports/approval-store.ts'
 import type { IdempotencyStore } from './ports/idempotency-store.ts'
+import type { LogStore } from './ports/log-store.ts'
 import type { MoneyStore } from './ports/money-store.ts'
 import type { PlaceStore } from './ports/place-store.ts'
 import type { ScheduleRef, ScheduleStore } from './ports/schedule-store.ts'
@@ -131,14 +123,21 @@ export interface Claim {
  * The books. One method per write of docs/protocol.md (its number is given), each one conditional write on one item.
  * Reads that decide anything are consistent.
  */
-export interface Store extends UsageStore, IdempotencyStore, ScheduleStore, PlaceStore, MoneyStore, ApprovalStore {
+export interface Store
+  extends LogStore,
+    UsageStore,
+    IdempotencyStore,
+    ScheduleStore,
+    PlaceStore,
+    MoneyStore,
+    ApprovalStore {
   // ---- the run
   /** before W1; the same text under the same hash */
   putDefinition(ref: RunRef, hash: string, definition: TeamDefinition): Promise<void>
   getDefinition(ref: RunRef, hash: string): Promise<TeamDefinition | undefined>
   /** before W1 and before a new round */
-  putInput(ref: RunRef, round: number, inputRef: string, input: RunInput): Promise<void>
-  getInput(ref: RunRef, round: number, inputRef: string): Promise<RunInput | undefined>
+  putInput(ref: RunRef, round: number, inputRef: string, input: RunInput | RetryInput): Promise<void>
+  getInput(ref: RunRef, round: number, inputRef: string): Promise<RunInput | RetryInput | undefined>
   /** one task of a list, without reading the others' chunks */
   getTask(ref: RunRef, round: number, inputRef: string, index: number): Promise<TaskInput | undefined>
   /** the GROUP_SIZE tasks (or what there is) of the chunk in which task `first` stands */
@@ -185,10 +184,15 @@ export interface Store extends UsageStore, IdempotencyStore, ScheduleStore, Plac
   undueRun(ref: RunRef, seen: { v: number; dueAt: number }, next?: number): Promise<Written<Run>>
   /** W25 */
   pushDue(ref: RunRef, seenDueAt: number, dueAt: number): Promise<Written<Run>>
-  /** opens round `seenRound + 1` of an ended run */
+  /** opens round `seenRound + 1` of an ended run, with an input or to try again (then its last input stays) */
   openRound(
     ref: RunRef,
-    to: { seenRound: number; seenExpiresAt?: number | null; inputRef: string; dueAt: number; now: number },
+    to: {
+      seenRound: number
+      seenExpiresAt?: number | null
+      dueAt: number
+      now: number
+    } & ({ inputRef: string } | { retryRef: string; inputRound: number }),
   ): Promise<Written<Run>>
   /** an ended run is gone at once; what it has written is removed when it is due */
   deleteRun(ref: RunRef, to: { dueAt: number; now: number }): Promise<Written<Run>>
@@ -264,6 +268,8 @@ export interface Store extends UsageStore, IdempotencyStore, ScheduleStore, Plac
   delegate(
     ref: SessionRef,
     to: {
+      /** only in this round of the session, so that a driver of an earlier one gives nothing away in it */
+      round: number
       turn: number
       from: number
       count: number
@@ -297,26 +303,4 @@ export interface Store extends UsageStore, IdempotencyStore, ScheduleStore, Plac
   getCoolDown(tenant: string, team: string, model: string): Promise<number | undefined>
   /** prolongs it; never shortens it */
   coolDown(tenant: string, team: string, model: string, until: number): Promise<void>
-
-  // ---- the log
-  readLog(ref: SessionRef): Promise<LogSlots>
-  /** slots of a session from call `from` on, for reading only; eventually consistent */
-  listSlots(ref: SessionRef, options: { from?: number; limit: number }): Promise<{ slots: LogSlots; nextTurn?: number }>
-  /** outcomes of all calls of a run in the order of their keys, for reading only */
-  listCalls(
-    ref: RunRef,
-    options: { limit: number; after?: string },
-  ): Promise<Page<ResponseSlot & { readonly sessionId: string }>>
-  /** requests and outcomes of all sessions of a run without their texts, in the order of their keys; consistent */
-  listBookSlots(ref: RunRef, options: { after?: string }): Promise<Page<BookSlot>>
-  getResponse(ref: SessionRef, n: number): Promise<ResponseSlot | undefined>
-  /** W5, W8 (`end` in a request slot). `driver` names body parts */
-  putRequest(ref: SessionRef, slot: RequestSlot, driver: string): Promise<Put>
-  /** W6, W7, W8 (outcome none) */
-  putResponse(ref: SessionRef, slot: ResponseSlot, driver: string): Promise<Put>
-  /** W9: replaces an unknown outcome of this driver by what became known */
-  bookLate(ref: SessionRef, slot: ResponseSlot, driver: string): Promise<'written' | 'lost'>
-  getToolResult(ref: SessionRef, n: number, index: number): Promise<ToolResultSlot | undefined>
-  /** W10 */
-  putToolResult(ref: SessionRef, slot: ToolResultSlot, driver: string): Promise<Put>
 }

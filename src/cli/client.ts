@@ -5,8 +5,22 @@ export interface Client {
   /** an answer that is no JSON, as it stands */
   text(path: string, accept: string): Promise<string>
   put<T>(path: string, body: unknown): Promise<T>
+  /**
+   * server-sent events, until the answer ends or the signal aborts
+   * @param lastId goes on behind the event with this id
+   */
+  events(path: string, lastId: string | undefined, signal: AbortSignal): AsyncGenerator<ServerSent>
   /** all pages of a list: `all('/v1/runs', 'runs')` */
   all<T>(path: string, key: string): Promise<T[]>
+}
+
+/** One block of a stream of events. */
+export interface ServerSent {
+  readonly id?: string
+  readonly event?: string
+  readonly data?: string
+  /** ms after which the client should come back */
+  readonly retry?: number
 }
 
 /** What the API refused, or that it could not be reached. */
@@ -51,7 +65,7 @@ export function createClient(fetch: Fetch, options: { baseUrl: string; token?: s
       const response = await fetch(request)
       return { response, text: await response.text() }
     } catch (e) {
-      throw new ApiError(0, `${baseUrl} does not answer (${reason(e)}). Is it running? "subledger dev" starts it.`)
+      throw unreachable(e)
     }
   }
 
@@ -62,7 +76,46 @@ export function createClient(fetch: Fetch, options: { baseUrl: string; token?: s
     throw refusal(response.status, value)
   }
 
+  async function* events(path: string, lastId: string | undefined, signal: AbortSignal): AsyncGenerator<ServerSent> {
+    const request = new Request(new URL(path, baseUrl), {
+      headers: {
+        accept: 'text/event-stream',
+        ...(lastId !== undefined && { 'last-event-id': lastId }),
+        ...(token !== undefined && { authorization: `Bearer ${token}` }),
+      },
+      signal,
+    })
+    const { promise: aborted, resolve } = Promise.withResolvers<void>()
+    const onAbort = () => resolve()
+    signal.addEventListener('abort', onAbort)
+    if (signal.aborted) return
+    let reader: ReadableStreamDefaultReader<string> | undefined
+    try {
+      const response = await Promise.race([fetch(request), aborted])
+      if (!response) return
+      if (!response.ok) throw refusal(response.status, parse(await response.text()))
+      reader = response.body!.pipeThrough(new TextDecoderStream()).getReader()
+      for (let text = ''; ; ) {
+        const piece = await Promise.race([reader.read(), aborted])
+        if (!piece || piece.done) return
+        const blocks = (text + piece.value).split('\n\n')
+        text = blocks.pop()!
+        yield* blocks.map(readBlock)
+      }
+    } catch (e) {
+      if (signal.aborted) return
+      throw e instanceof ApiError ? e : unreachable(e)
+    } finally {
+      signal.removeEventListener('abort', onAbort)
+      reader?.cancel().catch(() => {})
+    }
+  }
+
+  const unreachable = (e: unknown): ApiError =>
+    new ApiError(0, `${baseUrl} does not answer (${reason(e)}). Is it running? "subledger dev" starts it.`)
+
   return {
+    events,
     get: (path) => send('GET', path),
     post: (path, body) => send('POST', path, body),
     async text(path, accept) {
@@ -82,6 +135,21 @@ export function createClient(fetch: Fetch, options: { baseUrl: string; token?: s
       } while (cursor !== null)
       return items
     },
+  }
+}
+
+function readBlock(text: string): ServerSent {
+  const fields: { [name: string]: string } = {}
+  for (const line of text.split('\n')) {
+    const at = line.indexOf(': ')
+    if (at > 0) fields[line.slice(0, at)] = line.slice(at + 2)
+  }
+  const { id, event, data, retry } = fields
+  return {
+    ...(id !== undefined && { id }),
+    ...(event !== undefined && { event }),
+    ...(data !== undefined && { data }),
+    ...(retry !== undefined && { retry: Number(retry) }),
   }
 }
 

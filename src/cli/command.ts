@@ -1,7 +1,9 @@
 import { parseArgs } from 'node:util'
 import { type ExitCode, type Io, UsageError } from './io.ts'
 
-type Options = { readonly [name: string]: { readonly type: 'string' | 'boolean'; readonly short?: string } }
+type Options = {
+  readonly [name: string]: { readonly type: 'string' | 'boolean'; readonly short?: string; readonly multiple?: boolean }
+}
 
 export interface Command {
   /** `run TEAM [INPUT] [--watch]` */
@@ -24,6 +26,8 @@ export interface Arguments {
   readonly positionals: readonly string[]
   readonly text: (name: string) => string | undefined
   readonly flag: (name: string) => boolean
+  /** of an option that may be given several times */
+  readonly texts: (name: string) => readonly string[]
 }
 
 /**
@@ -40,6 +44,7 @@ export function readArguments(argv: readonly string[], options: Options, names: 
     positionals,
     text: (name) => values[name] as string | undefined,
     flag: (name) => values[name] === true,
+    texts: (name) => (values[name] as string[] | undefined) ?? [],
   }
 }
 

@@ -3,6 +3,7 @@ import type { RunView } from '../http/views/run.ts'
 import type { SessionView } from '../http/views/session.ts'
 import type { Client } from './client.ts'
 import type { Connection } from './connect.ts'
+import { eventLines, watchEvents } from './events.ts'
 import { EXIT, type ExitCode, type Io } from './io.ts'
 import { taskLines } from './task-lines.ts'
 import { count, money, oneLine, printable } from './text.ts'
@@ -64,18 +65,11 @@ export async function followRun(
   runId: string,
   options: { watch: boolean; json: boolean },
 ): Promise<ExitCode> {
-  const told = (run: RunView) => {
-    if (options.watch && !options.json) io.err(progressLine(run))
-  }
-  const ended = await waitForEnd(io, client, runId, told, (run) => awaitsPeople(client, run))
-  if (!ended) {
-    io.err(
-      embedded
-        ? `Interrupted. Run ${runId} is kept and goes on with the next "subledger dev" on the same data.`
-        : `Detached. Run ${runId} goes on; "subledger get ${runId} --url ${url}" shows it.`,
-    )
-    return EXIT.interrupted
-  }
+  const ended =
+    options.watch && !options.json
+      ? await watchToEnd(io, client, runId)
+      : await waitForEnd(io, client, runId, undefined, (run) => awaitsPeople(client, run))
+  if (!ended) return detached(io, { embedded, url }, runId)
   const sessions = await sessionsOf(client, runId)
   if (options.json) io.out(JSON.stringify({ run: ended, sessions }, null, 2))
   else await printRun(io, client, ended, sessions)
@@ -85,6 +79,29 @@ export async function followRun(
     )
   if (ended.status === 'running') await tellOpen(io, client, runId, sessions.filter(asks))
   return ended.status === 'completed' ? EXIT.ok : EXIT.failed
+}
+
+async function watchToEnd(io: Io, client: Client, runId: string): Promise<RunView | undefined> {
+  const lines = eventLines()
+  const ended = await watchEvents(io, client, runId, { onEvent: (event) => io.err(lines(event)) })
+  if (ended === 'interrupted') return undefined
+  const run = await client.get<RunView>(runPath(runId))
+  io.err(progressLine(run))
+  return run
+}
+
+/** Tells what becomes of a run that nobody looks at any more. */
+export function detached(
+  io: Io,
+  { embedded, url }: Pick<Connection, 'embedded' | 'url'>,
+  runId: string,
+): typeof EXIT.interrupted {
+  io.err(
+    embedded
+      ? `Interrupted. Run ${runId} is kept and goes on with the next "subledger dev" on the same data.`
+      : `Detached. Run ${runId} goes on; "subledger get ${runId} --url ${url}" shows it.`,
+  )
+  return EXIT.interrupted
 }
 
 /** What a run waits for, and how it is answered. */

@@ -13,6 +13,8 @@ const COMMANDS: { readonly [name: string]: () => Promise<Command> } = {
   run: async () => (await import('./commands/run.ts')).run,
   estimate: async () => (await import('./commands/estimate.ts')).estimate,
   input: async () => (await import('./commands/input.ts')).input,
+  retry: async () => (await import('./commands/retry.ts')).retry,
+  watch: async () => (await import('./commands/watch.ts')).watch,
   budget: async () => (await import('./commands/budget.ts')).budget,
   approve: async () => (await import('./commands/approve.ts')).approve,
   cancel: async () => (await import('./commands/cancel.ts')).cancel,
@@ -28,7 +30,7 @@ const COMMANDS: { readonly [name: string]: () => Promise<Command> } = {
 }
 
 /** Commands that are not there yet: they say so. */
-const NOT_THERE = ['retry', 'delete', 'watch', 'export', 'replay', 'init']
+const NOT_THERE = ['delete', 'export', 'replay', 'init']
 
 export async function main(io: Io, argv: readonly string[]): Promise<ExitCode> {
   const [name, ...rest] = argv

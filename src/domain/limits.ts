@@ -39,6 +39,8 @@ export const TOOL_RESULT_BYTES = 200_000
 export const TOOL_RESULTS_BYTES = 2_000_000
 /** Bytes after which a page of a list ends, whatever its `limit`: Lambda answers with 6 MB at most. */
 export const PAGE_BYTES = 4_000_000
+/** Streams of events that one process keeps open. */
+export const MAX_STREAMS = 100
 /** Bytes of a preview in a header. */
 export const PREVIEW_BYTES = 120
 /** Bytes of an error message in a header or a run. */

@@ -108,7 +108,7 @@ export function readState(slots: LogSlots, header: Pick<SessionHeader, 'first' |
 /** The state after the outcome of call n. */
 function after(before: LogState, n: number, response: ResponseSlot): LogState {
   const booked = response.outcome !== 'none'
-  const { open: _, end: __, ...rest } = before
+  const { open: _, end: __, before: ___, ...rest } = before
   const state = {
     ...rest,
     n,

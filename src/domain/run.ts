@@ -31,6 +31,8 @@ export interface Run extends RunRef {
   readonly inputRef: string
   /** the round that began with it; later ones go on without a new input, because the limit was raised */
   readonly inputRound: number
+  /** the last round that was opened to try again what had not been completed, and the name of who asked for it */
+  readonly retry: { readonly round: number; readonly ref: string } | null
   /** number of tasks; null: the run has an input and a root agent */
   readonly tasks: number | null
   readonly maxConcurrency: number
@@ -68,5 +70,9 @@ export const isGone = (run: Pick<Run, 'expiresAt'>, now: number): boolean =>
 /** The `inputRef` of round 1, whose input is put once, before the run. Later rounds name theirs by a nonce. */
 export const FIRST_INPUT_REF = '0'.repeat(16)
 
-/** What a round starts from. */
+/** What a run starts from. */
 export type RunInput = { readonly input: string } | { readonly tasks: readonly TaskInput[] }
+/** What a round of a list starts from that tries again: places of tasks in the list, in order. */
+export interface RetryInput {
+  readonly retry: readonly number[]
+}

@@ -134,6 +134,9 @@ export interface SessionHeader {
 export const isTerminal = (h: { readonly status: string }): boolean =>
   h.status === 'completed' || h.status === 'failed' || h.status === 'cancelled'
 
+/** A session of a task of a list. One that was put for the books alone, because it was never born, has no agent. */
+export const isTask = (h: Pick<SessionHeader, 'kind' | 'agent'>): boolean => h.kind === 'task' && h.agent !== null
+
 /** Waits for nothing any more (or its time is up), or was never driven: whoever comes may claim it. */
 export const isClaimable = (h: SessionHeader, now: number): boolean =>
   h.status === 'queued' || (h.status === 'waiting' && (isReady(h) || (h.wakeAt !== null && h.wakeAt < now)))

@@ -4,9 +4,9 @@ import { rootSessionId } from '../domain/ids.ts'
 import { type Amount, sub, UNLIMITED } from '../domain/money.ts'
 import type { Run, RunRef } from '../domain/run.ts'
 import { isTerminal } from '../domain/session.ts'
-import { reopenRoot } from './add-input.ts'
 import type { EngineContext } from './context.ts'
 import { type Budget, limitOf } from './limit.ts'
+import { reopenRoot } from './open-round.ts'
 import { wakeNeedy } from './wake-needy.ts'
 
 type Ctx = Pick<EngineContext, 'store' | 'invoker' | 'clock' | 'settings'>

@@ -46,14 +46,15 @@ export async function delegate(d: Drive, turn: number, kids: readonly Kid[]): Pr
     // those that cannot be funded are held back, but for groups: they call no model, their children wait in them
     const needs = kids.slice(0, count).flatMap((kid, i) => (i >= funded && kid.agent !== null ? [from + i] : []))
     // where none can be made, the same write with no children decides that once and for all
-    const written = await d.ctx.store.delegate(d.ref, { turn, from, count, share, funded, needs, now: now(d) })
+    const to = { round: h.round, turn, from, count, share, funded, needs, now: now(d) }
+    const written = await d.ctx.store.delegate(d.ref, to)
     if (written.written) {
       d.header = written.item
       continue
     }
     const g = await refresh(d)
     if (g.deleg.turn >= turn) break
-    if (isTerminal(g) || g.attempt !== d.attempt) return 'gone'
+    if (isTerminal(g) || g.attempt !== d.attempt || g.round !== h.round) return 'gone'
     if (g.stop) return 'again'
   }
   const { deleg } = d.header

@@ -57,7 +57,7 @@ function endOf(state: LogState): End {
 }
 
 /** A last answer ends the session as its finish reason says. */
-function endOfAnswer(answer: ResponseSlot | undefined): End {
+export function endOfAnswer(answer: ResponseSlot | undefined): End {
   switch (answer?.finishReason) {
     case 'length':
       return { status: 'completed', reason: 'max_tokens' }

@@ -3,7 +3,7 @@ import { childSessionId, rootSessionId } from '../domain/ids.ts'
 import { GROUP_SIZE } from '../domain/limits.ts'
 import type { LogState } from '../domain/log.ts'
 import { FIRST_INPUT_REF } from '../domain/run.ts'
-import type { SessionHeader } from '../domain/session.ts'
+import { isTask, type SessionHeader } from '../domain/session.ts'
 import type { End, RequestSlot } from '../domain/turn.ts'
 import { delegate, type Kid } from './delegate.ts'
 import { type Drive, now, reload, type Step } from './drive.ts'
@@ -14,8 +14,9 @@ const AT_ONCE = 25
 
 /**
  * One step of a session without a model: delegate everything, wait for everything, done. A list of more than 100 tasks
- * goes through groups, so that no header grows; a group is such a list itself. A list that goes on in a later round, with
- * more money than before, makes new children of the tasks that were refused for want of it.
+ * goes through groups, so that no header grows; a group is such a list itself. A list that goes on in a later round makes
+ * new children: of the tasks that are to be tried again, or, with more money than before, of those that were refused for
+ * want of it.
  */
 export async function listStep(d: Drive, state: LogState): Promise<Step> {
   const turn = d.header.round - 1
@@ -55,8 +56,11 @@ function placesOf(d: Drive): number[] {
 async function kidsOf(d: Drive, turn: number): Promise<Kid[]> {
   const { deleg, next } = d.header
   const places = placesOf(d)
-  // as it was before this round's children, should they have been given their ordinals already
-  const left = await refusedOnes(d, places, deleg.turn === turn ? deleg.from : next)
+  const asked = await askedOnes(d)
+  const left = asked
+    ? places.filter((p) => asked.has(p))
+    : // as it was before this round's children, should they have been given their ordinals already
+      await refusedOnes(d, places, deleg.turn === turn ? deleg.from : next)
   if (hasGroups(d)) {
     return left.map((index) => ({
       agent: null,
@@ -74,10 +78,22 @@ async function kidsOf(d: Drive, turn: number): Promise<Kid[]> {
   })
 }
 
+/** Those places that this round was opened to try again; undefined: it was not opened for that. */
+async function askedOnes(d: Drive): Promise<ReadonlySet<number> | undefined> {
+  if (d.header.round === 1) return undefined
+  // the run may have been read before the round was opened
+  const run = await d.ctx.store.getRun(d.ref, { consistent: true })
+  if (run?.retry?.round !== d.header.round) return undefined
+  const input = await d.ctx.store.getInput(d.ref, run.retry.round, run.retry.ref)
+  if (!input || !('retry' in input)) throw new Error(`what round ${run.retry.round} tries again is not in the table`)
+  return new Set(hasGroups(d) ? input.retry.map((i) => i - (i % GROUP_SIZE)) : input.retry)
+}
+
 /** Those places of which no child has been made yet, or the last one was refused for want of money. */
 async function refusedOnes(d: Drive, places: readonly number[], next: number): Promise<number[]> {
   const last = new Map<number, SessionHeader>()
-  for (const h of [...(await earlierOnes(d)), ...(await childrenOf(d, d.ref.sessionId, next))]) last.set(h.via.index, h)
+  for (const h of [...(await earlierOnes(d)), ...(await childrenOf(d, d.ref.sessionId, next))])
+    if (h.kind === 'group' || isTask(h)) last.set(h.via.index, h)
   return places.filter((index) => {
     const h = last.get(index)
     return !h || (h.status === 'failed' && h.stopReason === 'budget')

@@ -241,8 +241,10 @@ async function bookNeverCalled(d: Drive): Promise<void> {
 async function opensWith(d: Drive, state: LogState): Promise<Message[] | 'gone'> {
   const run = await d.ctx.store.getRun(d.ref, { consistent: true })
   if (!run || run.round > d.header.round) return 'gone'
+  // behind a last answer nothing can go on: a round that tries again asks once more what was asked
+  const asksAgain = state.kind === 'final' || state.before === 'final'
   // round 1 begins with the task, as every session does
-  return run.inputRound > Math.max(1, state.opened) ? newRound(d, state, run) : []
+  return asksAgain || run.inputRound > Math.max(1, state.opened) ? newRound(d, state, run) : []
 }
 
 /**

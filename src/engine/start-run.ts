@@ -61,6 +61,7 @@ export async function startRun(ctx: EngineContext, request: StartRun): Promise<R
     round: 1,
     inputRef: FIRST_INPUT_REF,
     inputRound: 1,
+    retry: null,
     tasks: 'tasks' in input ? input.tasks.length : null,
     maxConcurrency: request.maxConcurrency ?? Math.min(DEFAULT_MAX_CONCURRENCY, mostAtOnce(limits)),
     limit,

@@ -7,12 +7,14 @@ import type { addInput } from '../engine/add-input.ts'
 import type { decideApproval } from '../engine/approve.ts'
 import type { cancelRun } from '../engine/cancel-run.ts'
 import type { changeBudget } from '../engine/change-budget.ts'
+import type { retryRun } from '../engine/retry-run.ts'
 import type { startRun } from '../engine/start-run.ts'
 import type { ScheduleTimer } from '../ports/schedule-timer.ts'
 
 /** What the API needs of the outside world: what the things that it does through the engine need. */
 export type ApiContext = Parameters<typeof startRun>[0] &
   Parameters<typeof addInput>[0] &
+  Parameters<typeof retryRun>[0] &
   Parameters<typeof cancelRun>[0] &
   Parameters<typeof changeBudget>[0] &
   Parameters<typeof decideApproval>[0] & {
@@ -59,7 +61,7 @@ export async function findSession(ctx: ApiContext, ref: SessionRef): Promise<Ses
 export const unknownRun = (runId: string): SubledgerError =>
   new SubledgerError('unknown_run', `There is no run ${shown(runId)}. GET /v1/runs lists them.`)
 
-const unknownSession = (ref: SessionRef): SubledgerError =>
+export const unknownSession = (ref: SessionRef): SubledgerError =>
   new SubledgerError(
     'unknown_session',
     `There is no session ${shown(ref.sessionId)} in run ${ref.runId}. GET /v1/runs/${ref.runId}/sessions lists them.`,

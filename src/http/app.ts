@@ -7,7 +7,7 @@ import { auditRoutes } from './audit.ts'
 import type { Admitted } from './auth/caller.ts'
 import { type Scope, scopeOf } from './auth/scopes.ts'
 import { bookRoutes } from './calls.ts'
-import { notThereRoutes } from './not-there.ts'
+import { eventRoutes } from './events/stream.ts'
 import { problemResponse } from './problem.ts'
 import { runRoutes } from './runs.ts'
 import { scheduleRoutes } from './schedules.ts'
@@ -27,6 +27,8 @@ export interface AppOptions {
   readonly tenantOf: (request: Request, env: unknown, scope: Scope) => string | Admitted | Promise<string | Admitted>
   /** `WWW-Authenticate` of a 401 */
   readonly challenge?: string
+  /** How many streams of events may be open at once; left out: the platform cannot stream, and answers are given whole. */
+  readonly streams?: number
   /** Looks at every request before anything else; throws SubledgerError to refuse it. */
   readonly guard?: (request: Request) => void
 }
@@ -88,11 +90,11 @@ export function createApp(ctx: ApiContext, options: AppOptions): Hono {
     ...sessionRoutes(ctx),
     ...approvalRoutes(ctx),
     ...bookRoutes(ctx),
+    ...eventRoutes(ctx, { streams: options.streams }),
     ...auditRoutes(ctx),
     ...usageReportRoutes(ctx),
     ...scheduleRoutes(ctx),
     ...teamRoutes(ctx),
-    ...notThereRoutes,
   ]
   for (const [path, methods] of byPath(routes)) {
     for (const [method, handler] of methods) {

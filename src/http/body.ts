@@ -22,6 +22,14 @@ export async function readNothing(request: Request): Promise<void> {
   throw new SubledgerError('bad_request', 'This route takes no body: leave it out, or send {}.')
 }
 
+/** For routes whose body may be left out: nothing at all is an empty object. */
+export async function readOptionalJson(request: Request, most = MAX_BODY_BYTES): Promise<unknown> {
+  const bytes = await readBytes(request, most)
+  if (bytes.length === 0) return {}
+  checkMediaType(request.headers)
+  return parseBytes(bytes)
+}
+
 function parseBytes(bytes: Uint8Array): unknown {
   let text: string
   try {

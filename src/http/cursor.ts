@@ -1,4 +1,5 @@
 import { createHash } from 'node:crypto'
+import { deflateRawSync, inflateRawSync } from 'node:zlib'
 import { SubledgerError } from '../domain/errors.ts'
 
 /**
@@ -30,5 +31,30 @@ export function decodeCursor(scope: string, cursor: string | undefined): string 
   )
 }
 
-const check = (scope: string, place: string): string =>
-  createHash('sha256').update(`${scope}\n${place}`).digest('base64url').slice(0, CHECK_LENGTH)
+/** A gateway takes 10,240 bytes of headers, or of query, in all. */
+const MAX_PACKED_LENGTH = 8_000
+/** What a packed place may be unpacked to: anybody may send one. */
+const MAX_UNPACKED = 200_000
+
+/** A cursor of a long place, deflated. Undefined: it would be too long to be sent back. */
+export function packCursor(scope: string, place: string): string | undefined {
+  const packed = deflateRawSync(place)
+  const cursor = Buffer.concat([Buffer.from(check(scope, packed)), packed]).toString('base64url')
+  return cursor.length > MAX_PACKED_LENGTH || place.length > MAX_UNPACKED ? undefined : cursor
+}
+
+/** @returns undefined: it is broken, or was given for something else */
+export function unpackCursor(scope: string, cursor: string): string | undefined {
+  if (cursor.length > MAX_PACKED_LENGTH || !/^[A-Za-z0-9_-]+$/.test(cursor)) return undefined
+  const bytes = Buffer.from(cursor, 'base64url')
+  const packed = bytes.subarray(CHECK_LENGTH)
+  if (bytes.toString('latin1', 0, CHECK_LENGTH) !== check(scope, packed)) return undefined
+  try {
+    return inflateRawSync(packed, { maxOutputLength: MAX_UNPACKED }).toString('latin1')
+  } catch {
+    return undefined
+  }
+}
+
+const check = (scope: string, place: string | Uint8Array): string =>
+  createHash('sha256').update(`${scope}\n`).update(place).digest('base64url').slice(0, CHECK_LENGTH)

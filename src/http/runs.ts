@@ -10,9 +10,10 @@ import { definitionOf } from '../engine/definition.ts'
 import { deleteRun } from '../engine/delete-run.ts'
 import { estimateRun } from '../engine/estimate-run.ts'
 import { unpricedModels } from '../engine/freeze-prices.ts'
+import { retryRun } from '../engine/retry-run.ts'
 import { type StartRun, startRun } from '../engine/start-run.ts'
 import { type ApiContext, findRun, type Route, runRef } from './api.ts'
-import { readJson, readNothing } from './body.ts'
+import { readJson, readNothing, readOptionalJson } from './body.ts'
 import { sumCalls } from './calls.ts'
 import { cursorScope, decodeCursor, encodeCursor } from './cursor.ts'
 import { once } from './idempotency.ts'
@@ -25,6 +26,7 @@ import {
   inputBody,
   listRunsQuery,
   noQuery,
+  retryBody,
   runQuery,
   startQuery,
 } from './schemas.ts'
@@ -44,6 +46,7 @@ export const runRoutes = (ctx: ApiContext): Route[] => [
     methods: { GET: (c, tenant) => getRun(ctx, c, tenant), DELETE: (c, tenant) => remove(ctx, c, tenant) },
   },
   { path: '/v1/runs/:runId/input', methods: { POST: (c, tenant) => input(ctx, c, tenant) } },
+  { path: '/v1/runs/:runId/retry', methods: { POST: (c, tenant) => retry(ctx, c, tenant) } },
   { path: '/v1/runs/:runId/budget', methods: { PUT: (c, tenant) => budget(ctx, c, tenant) } },
   { path: '/v1/runs/:runId/cancel', methods: { POST: (c, tenant) => cancel(ctx, c, tenant) } },
 ]
@@ -126,6 +129,20 @@ async function input(ctx: ApiContext, c: Context, tenant: string): Promise<Respo
     const run = await addInput(ctx, ref, body.input, inputRef ? { seenRound: Number(seenRound), inputRef } : undefined)
     const { headers } = await readTree(ctx, ref)
     return accepted(c, { ...(await view(ctx, run, headers, { texts: false })), input: body.input })
+  })
+}
+
+async function retry(ctx: ApiContext, c: Context, tenant: string): Promise<Response> {
+  checkQuery(noQuery, new URL(c.req.url).searchParams)
+  const ref = runRef(c, tenant)
+  const body = checkBody(retryBody, await readOptionalJson(c.req.raw, ctx.settings.limits?.bodyBytes))
+  const token = async () => `${(await findRun(ctx, ref)).round}.${ctx.ids.nonce()}`
+  return once(ctx, c, tenant, body, token, async (name) => {
+    const [seenRound, retryRef] = name?.split('.') ?? []
+    const sent = retryRef ? { seenRound: Number(seenRound), retryRef } : undefined
+    const run = await retryRun(ctx, ref, body.sessions, sent)
+    const { headers } = await readTree(ctx, ref)
+    return accepted(c, await view(ctx, run, headers, { texts: true }))
   })
 }
 

@@ -174,6 +174,17 @@ export const approvalBody = z.strictObject(
 )
 
 export const inputBody = z.strictObject({ input: text }, { error: 'must be a JSON object with input' })
+const someSessions = `must be a list of 1 to ${MAX_TASKS} ids of sessions`
+export const retryBody = z.strictObject(
+  {
+    sessions: z.optional(
+      z
+        .array(name, { error: someSessions })
+        .check(z.minLength(1, { error: someSessions }), z.maxLength(MAX_TASKS, { error: someSessions })),
+    ),
+  },
+  { error: 'must be a JSON object, with sessions or empty' },
+)
 /** for routes that take no body */
 export const noBody = z.strictObject({})
 
@@ -196,6 +207,12 @@ export const listRunsQuery = z.strictObject({
   ...paging,
   status: z.optional(z.enum(RUN_STATUSES, { error: `must be one of ${RUN_STATUSES.join(', ')}` })),
   team: z.optional(name),
+})
+export const eventsQuery = z.strictObject({
+  cursor: z.optional(
+    z.string().check(z.describe('`id` of an event: what comes after it. `Last-Event-ID` goes before it')),
+  ),
+  session: z.optional(z.string().check(z.describe('a session whose turns and tool calls are told as well'))),
 })
 const flag = z.optional(z.enum(['true', 'false'], { error: 'must be true or false' }))
 export const startQuery = z.strictObject({

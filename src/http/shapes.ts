@@ -36,7 +36,7 @@ const STOP_REASONS = [
   ...(['end_turn', 'max_iterations', 'max_tokens', 'budget', 'content_filter', 'refusal', 'error'] as const),
   ...(['timeout', 'cancelled', 'parent_ended', 'max_attempts', 'max_continuations', 'approval', 'children'] as const),
 ] satisfies readonly StopReason[]
-const stopReason = z.nullable(z.enum(STOP_REASONS))
+export const stopReason = z.nullable(z.enum(STOP_REASONS))
 
 export const usage = z.strictObject({
   calls: count,

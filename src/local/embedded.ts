@@ -1,6 +1,7 @@
 /** The whole product in one process: emulator, store, workers, sweep and API. Another composition of the same ports. */
 import { createFileSchedules } from '../compose-schedules.ts'
 import { readConfig, seconds } from '../config.ts'
+import { MAX_STREAMS } from '../domain/limits.ts'
 import type { EngineContext } from '../engine/context.ts'
 import { runSession } from '../engine/run-session.ts'
 import { sweep, sweepRun } from '../engine/sweep.ts'
@@ -101,7 +102,11 @@ export async function startEmbedded(options: EmbeddedOptions): Promise<Embedded>
       limits: settings.limits,
     },
   }
-  const app = createApp(ctx, { ...(options.door ?? doorOf({ kind: 'none' }, TENANT)), guard: guardLocal })
+  const app = createApp(ctx, {
+    ...(options.door ?? doorOf({ kind: 'none' }, TENANT)),
+    guard: guardLocal,
+    streams: MAX_STREAMS,
+  })
   if (options.work) await options.beforeWork?.(ctx)
   const sweeping = options.work ? sweepRegularly(ctx, settings.sweepMs) : undefined
   return {

@@ -72,6 +72,7 @@ export function delegationWrites(table: TableClient): DelegationWrites {
           '#deleg.#turn < :turn',
           covers('avail', 'sum'),
           '#status = :running',
+          '#round = :round',
           'attribute_not_exists(#stop)',
         ),
         {
@@ -83,6 +84,7 @@ export function delegationWrites(table: TableClient): DelegationWrites {
           values: {
             ...pair('sum', times(to.share, to.funded)),
             ':from': to.from,
+            ':round': to.round,
             ':next': to.from + to.count,
             ':turn': to.turn,
             ':deleg': encodeDelegation(to),

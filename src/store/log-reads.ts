@@ -107,14 +107,14 @@ export function logReads(table: TableClient): LogReads {
       return slots(ref, await collect(table, request))
     },
 
-    async listSlots(ref: SessionRef, options: { from?: number; limit: number }) {
-      const { from = 0, limit } = options
+    async listSlots(ref: SessionRef, options: { from?: number; limit: number; consistent?: boolean }) {
+      const { from = 0, limit, consistent = false } = options
       const [start, end] = [turnPrefix(ref, from), turnPrefix(ref, from + limit)]
       const pk = runPartition(ref)
       // A prefix sorts before everything that begins with it, so the upper bound itself is never an item.
-      const items = await collect(table, between(pk, start, end, false))
+      const items = await collect(table, between(pk, start, end, consistent))
       const found = await slots(ref, items)
-      const rest = await table.query({ ...between(pk, end, `${turnsPrefix(ref)}~`, false), limit: 1 })
+      const rest = await table.query({ ...between(pk, end, `${turnsPrefix(ref)}~`, consistent), limit: 1 })
       const next = rest.items[0]
       return { slots: found, ...(next && { nextTurn: parseTurnKey(skOf(next)).n }) }
     },

@@ -1,6 +1,6 @@
 /** Bodies that stand beside RUN, in parts: the frozen team definition and the inputs of rounds. Written once. */
 import { GROUP_SIZE } from '../domain/limits.ts'
-import type { RunInput, RunRef, TaskInput } from '../domain/run.ts'
+import type { RetryInput, RunInput, RunRef, TaskInput } from '../domain/run.ts'
 import type { TeamDefinition } from '../domain/team.ts'
 import type { Store } from '../ports.ts'
 import { joinParts, partBytes, splitBody } from './bodies.ts'
@@ -59,10 +59,10 @@ export function runBodies(table: TableClient): RunBodies {
     },
 
     /** A list of tasks is stored in chunks, so that a worker reads no more than the chunk in which its own task stands. */
-    async putInput(ref: RunRef, round: number, inputRef: string, input: RunInput): Promise<void> {
+    async putInput(ref: RunRef, round: number, inputRef: string, input: RunInput | RetryInput): Promise<void> {
       const write = (value: unknown, name: string) =>
         put(JSON.stringify(value), (part) => inputKey(ref, round, name, part))
-      if ('input' in input) return write(input, inputRef)
+      if ('input' in input || 'retry' in input) return write(input, inputRef)
       const chunks = Math.ceil(input.tasks.length / GROUP_SIZE)
       for (let c = 0; c < chunks; c++)
         await write(input.tasks.slice(c * GROUP_SIZE, (c + 1) * GROUP_SIZE), chunkRef(inputRef, c))
@@ -70,12 +70,13 @@ export function runBodies(table: TableClient): RunBodies {
       await write({ chunks }, inputRef)
     },
 
-    async getInput(ref: RunRef, round: number, inputRef: string): Promise<RunInput | undefined> {
+    async getInput(ref: RunRef, round: number, inputRef: string): Promise<RunInput | RetryInput | undefined> {
       const value = await get((part) => inputKey(ref, round, inputRef, part))
       if (value === undefined) return undefined
       if (isObject(value) && typeof value.input === 'string') return { input: value.input }
+      if (isObject(value) && Array.isArray(value.retry)) return { retry: value.retry as number[] }
       if (!isObject(value) || typeof value.chunks !== 'number')
-        throw new BadItemError(`input ${inputRef} of round ${round}: it has neither input nor tasks`)
+        throw new BadItemError(`input ${inputRef} of round ${round}: it has neither input, tasks nor places of tasks`)
       const chunks = await Promise.all(
         Array.from({ length: value.chunks }, (_, c) => readChunk(ref, round, inputRef, c)),
       )

@@ -119,8 +119,12 @@ export function runWrites(table: TableClient): RunWrites {
       ),
 
     /** Opens the next round of an ended run. What the last one ended with goes; its totals stay until this one ends. */
-    openRound: (ref, { seenExpiresAt = null, ...to }): Promise<Written<Run>> =>
-      update(
+    openRound(ref, { seenExpiresAt = null, ...to }): Promise<Written<Run>> {
+      const starts =
+        'inputRef' in to
+          ? ['#inputRef = :inputRef']
+          : ['#inputRound = :inputRound', '#retryRound = :next', '#retryRef = :retryRef']
+      return update(
         ref,
         all(
           '#round = :seen',
@@ -128,19 +132,25 @@ export function runWrites(table: TableClient): RunWrites {
           seenExpiresAt === null ? 'attribute_not_exists(#expiresAt)' : '#expiresAt = :expiresAt',
         ),
         {
-          set: ['#status = :running', '#round = :next', '#inputRef = :inputRef', '#updatedAt = :now', ...DUE],
-          remove: ['#inputRound', '#stop', '#stopReason', '#error', '#finishedAt', '#cancelRequestedAt', '#expiresAt'],
+          set: ['#status = :running', '#round = :next', ...starts, '#updatedAt = :now', ...DUE],
+          remove: [
+            ...('inputRef' in to ? ['#inputRound'] : []),
+            ...['#stop', '#stopReason', '#error', '#finishedAt', '#cancelRequestedAt', '#expiresAt'],
+          ],
         },
         {
           ':seen': to.seenRound,
           ':next': to.seenRound + 1,
-          ':inputRef': to.inputRef,
+          ...('inputRef' in to
+            ? { ':inputRef': to.inputRef }
+            : { ':inputRound': to.inputRound, ':retryRef': to.retryRef }),
           ':dueAt': to.dueAt,
           ':dueShard': dueShard(ref.runId),
           ':now': to.now,
           ...(seenExpiresAt !== null && { ':expiresAt': ttlOf(seenExpiresAt) }),
         },
-      ),
+      )
+    },
 
     /** From now on nobody finds it: it is out of the list, and its time is over. The sweep removes it when it is due. */
     deleteRun: (ref, to): Promise<Written<Run>> =>

@@ -33,6 +33,9 @@ export const A = {
   definition: 'df',
   inputRef: 'ir',
   inputRound: 'io',
+  /** the last round that tried again, and who opened it */
+  retryRound: 'rr',
+  retryRef: 'rf',
   tasks: 'tk',
   maxConcurrency: 'mc',
   limitUsd: 'lu',

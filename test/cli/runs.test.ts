@@ -57,6 +57,9 @@ describe.each(WAYS)('%s', (_, options) => {
     const runId = /run (\w{26})/.exec(ran.out)![1]!
     expect(ran.err).toContain(`run ${runId} has started`)
     expect(ran.err).toMatch(/^completed: 2 completed; 1,130 tokens in, 75 out, \$0\.00128$/m)
+    expect(ran.err).toMatch(
+      /worker \w{6} +created: part one\n(.*\n)*.*worker \w{6} +completed\n(.*\n)*.* root +completed$/m,
+    )
     const tree = ran.out.split('\n')
     expect(tree.find((l) => l.startsWith('root'))).toMatch(/root +completed +2 +1,030 +25 +\$0\.00108$/)
     expect(tree.find((l) => l.startsWith('└─ worker'))).toMatch(/transfer +completed +1 +100 +50 +\$0\.0002$/)
@@ -107,6 +110,44 @@ describe.each(WAYS)('%s', (_, options) => {
     expect(out).toMatch(/error: invalid_request: .*no such model/)
   })
 
+  test('what happens in a run is printed, as lines or as JSON, and of one session its turns too', async () => {
+    const runId = /run (\w{26})/.exec((await sub('run', 'lead', 'go')).out)![1]!
+    const lines = await sub('watch', runId)
+    expect(lines.code).toBe(0)
+    expect(
+      lines.out.split('\n').map((l) =>
+        l
+          .slice(10)
+          .replace(/ +/g, ' ')
+          .replace(/ \w{6} /, ' ID '),
+      ),
+    ).toEqual([
+      'root created',
+      'root started',
+      'worker ID created: part one',
+      'worker ID started',
+      'worker ID completed',
+      'root completed',
+    ])
+    const { run } = await json<{ run: RunView }>('get', runId)
+    const events = (await sub('watch', runId, '--session', run.rootSessionId, '--json')).out.split('\n')
+    const types = events.map((e) => JSON.parse(e).type)
+    expect(types.filter((type) => type === 'turn.finished')).toHaveLength(2)
+    expect(types.filter((type) => type === 'tool.result')).toHaveLength(1)
+    expect(await sub('watch', '01K74V2QHG0000000000000000')).toMatchObject({ code: 2, out: '' })
+  })
+
+  test('what was not completed is tried again, and only that', async () => {
+    const failed = /run (\w{26})/.exec((await sub('run', 'failing', 'go')).out)![1]!
+    const again = await sub('retry', failed, '--watch')
+    expect(again).toMatchObject({ code: 1, out: expect.stringContaining('round 2') })
+    expect(again.err).toContain('goes on in round 2')
+    const refused = await sub('retry', failed, '--session', 'x', '--session', 'y')
+    expect(refused).toMatchObject({ code: 2, err: expect.stringContaining('leave "sessions" out') })
+    const done = /run (\w{26})/.exec((await sub('run', 'lead', 'go')).out)![1]!
+    expect(await sub('retry', done)).toMatchObject({ code: 2, err: expect.stringContaining('nothing to retry') })
+  })
+
   test.each<[what: string, argv: string[], text: RegExp]>([
     ['an unknown team', ['run', 'nobody', 'go'], /nobody/],
     ['an unknown agent', ['run', 'lead', 'go', '--agent', 'nobody'], /no agent "nobody"/],
@@ -152,7 +193,7 @@ describe.each(WAYS)('%s', (_, options) => {
 })
 
 test('whoever interrupts is detached from a run that goes on, and can end it later', async () => {
-  const said: Said = await say(['run', 'slow', 'go', '--url', local.url, '--watch'], { interruptAt: /1 running/ })
+  const said: Said = await say(['run', 'slow', 'go', '--url', local.url, '--watch'], { interruptAt: /turn|started/ })
   expect(said.code).toBe(130)
   const runId = /Detached\. Run (\w{26}) goes on/.exec(said.err)![1]!
   expect((await say(['get', runId, '--url', local.url])).out).toContain('running')
@@ -161,7 +202,7 @@ test('whoever interrupts is detached from a run that goes on, and can end it lat
 
 test('whoever interrupts an embedded run finds it in the books', async () => {
   const options = ['--teams', folder, '--data', join(folder, 'interrupted')]
-  const said = await say(['run', 'slow', 'go', ...options, '--watch'], { interruptAt: /1 running/ })
+  const said = await say(['run', 'slow', 'go', ...options, '--watch'], { interruptAt: /turn|started/ })
   expect(said.code).toBe(130)
   const runId = /Interrupted\. Run (\w{26}) is kept/.exec(said.err)![1]!
   expect((await say(['list', ...options])).out).toContain(`${runId}  slow`)

@@ -26,9 +26,17 @@ test('each documented answer of each operation, but those that need a fault or a
       internal: 'nothing is out of order',
       throttled: 'the embedded table is never busy',
       keys_unavailable: 'there are no tokens, so there is no issuer',
+      too_many_streams: 'there are no streams, answers are given whole',
       too_many_runs: 'it would take ten thousand sessions at once',
     },
   })
   expect(driven).toBeGreaterThan(85)
-  expect(beyond).toEqual(['internal', 'keys_unavailable', 'throttled', 'too_many_runs', 'unauthorized'])
+  expect(beyond).toEqual([
+    'internal',
+    'keys_unavailable',
+    'throttled',
+    'too_many_runs',
+    'too_many_streams',
+    'unauthorized',
+  ])
 }, 120_000)

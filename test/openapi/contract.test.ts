@@ -13,7 +13,7 @@ import { fixedTeams, testEngine } from '../support/engine.ts'
 import { documentedAnswers, driveContract, type Target, TEAMS } from './contract.ts'
 import { readDocument } from './document.ts'
 
-const teams = ['good', 'slow', 'asking', 'unpriced'].map(
+const teams = ['good', 'slow', 'asking', 'failing', 'unpriced'].map(
   (name) => parseTeam(TEAMS[name]!, { file: `${name}.yaml` }).team!,
 )
 const engine = testEngine({ table: memoryTable(), teams })
@@ -56,6 +56,7 @@ const FAULTY: { readonly [code: string]: ReturnType<typeof createApp> } = {
     { ...ctx, store: { ...ctx.store, takePlace: async () => ({ taken: false, places: [] }) } },
     options,
   ),
+  too_many_streams: createApp(ctx, { ...options, streams: 0 }),
   internal: failing(() => new Error('out of order')),
   throttled: failing(() => named('ProvisionedThroughputExceededException')),
 }

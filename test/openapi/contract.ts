@@ -13,10 +13,11 @@ export interface Target {
 
 /**
  * The teams that a target must have: `good`, `slow` (its model answers after minutes), `asking` (its tool call waits for
- * approval), `unpriced` (its model has no price), and `broken`, which has errors.
+ * approval), `failing` (its model refuses), `unpriced` (its model has no price), and `broken`, which has errors.
  */
 export const TEAMS: { readonly [name: string]: string } = {
   good: teamText('{ text: "heard: {input}", usage: { input: 10, output: 5 } }'),
+  failing: teamText('{ error: { class: invalid_request, message: never, usage: { input: 1, output: 0 } } }'),
   slow: teamText('{ delayMs: 600000, text: "late", usage: { input: 10, output: 5 } }'),
   asking: `permissions: { ask: [think] }${teamText('{ calls: [{ tool: think, args: { thought: "hm" } }] }', '{ text: "thought" }')}`,
   unpriced:
@@ -59,6 +60,8 @@ interface There {
   readonly budgeted: { readonly runId: string }
   /** one that waits for an approval */
   readonly asking: { readonly runId: string; readonly approvalId: string }
+  /** one whose tasks fail, again and again */
+  readonly failed: { readonly runId: string; readonly taskId: string }
   /** one that has ended and may be deleted */
   readonly spare: { readonly runId: string }
 }
@@ -87,6 +90,7 @@ const OTHER_BODIES: typeof BODIES = {
   startRun: { team: 'good', input: 'something else' },
   addInput: { input: 'something else' },
   approve: { decision: 'approve', note: 'something else' },
+  retryRun: {},
   createSchedule: { rate: '2 days', team: 'good', input: 'hello' },
   settleReceipts: { receipts: [{ responseId: 'y', inputTokens: 1, outputTokens: 1 }] },
 }
@@ -94,6 +98,8 @@ const withBody = (body: unknown): Ask => ({ headers: json, body: JSON.stringify(
 const good: Make = (operation, there) => {
   if (operation.id === 'deleteRun') return { path: { runId: there.spare.runId } }
   const body = BODIES[operation.id]
+  if (operation.id === 'retryRun')
+    return { ...withBody({ sessions: [there.failed.taskId] }), path: { runId: there.failed.runId } }
   if (operation.id === 'setBudget') return { ...withBody(body), path: { runId: there.budgeted.runId } }
   if (operation.id === 'approve') return { ...withBody(body), path: there.asking }
   return body ? withBody(body) : {}
@@ -113,8 +119,10 @@ const PROVOKE: { readonly [code: string]: Make } = {
   unsupported_media_type: () => ({ headers: { 'content-type': 'text/plain' }, body: '{}' }),
   unknown_run: (o, t, at) => merge(good(o, t, at), { path: { runId: NO_RUN } }),
   unknown_session: () => ({ path: { sessionId: NO_SESSION } }),
+  'unknown_session streamEvents': () => ({ query: `?session=${NO_SESSION}` }),
   'unknown_team startRun': () => withBody({ team: 'nobody', input: 'x' }),
   'unknown_team getTeam': () => ({ path: { name: 'nobody' } }),
+  'nothing_to_retry retryRun': () => ({}),
   'bad_team startRun': () => withBody({ team: 'broken', input: 'x' }),
   'bad_team getTeam': () => ({ path: { name: 'broken' } }),
   'unknown_team createSchedule': () => withBody({ rate: '1 day', team: 'nobody', input: 'x' }),
@@ -137,6 +145,7 @@ const PROVOKE: { readonly [code: string]: Make } = {
     const key = { 'idempotency-key': `mismatch ${o.id}`.replace(' ', '-') }
     const ask = await merge(good(o, t, at), { headers: key })
     await send(o, ask, t, at, 'first')
+    if (o.id === 'retryRun') await settled(at, t.failed.runId)
     return { ...ask, body: JSON.stringify(OTHER_BODIES[o.id]) }
   },
   forbidden: (o, t, at) => merge(good(o, t, at), { headers: { origin: 'https://evil.example' } }),
@@ -145,6 +154,7 @@ const PROVOKE: { readonly [code: string]: Make } = {
   throttled: good,
   keys_unavailable: good,
   too_many_runs: good,
+  too_many_streams: good,
 }
 
 async function merge(a: Ask | Promise<Ask>, b: Ask): Promise<Ask> {
@@ -187,6 +197,7 @@ export async function driveContract(doc: ReadDocument, target: Target): Promise<
     wrong.push(...found.map((w) => `${operation.name} ${status} ${code ?? ''}: ${w}`))
     driven++
     if (operation.id === 'addInput') await settled(target, there.ended.runId)
+    if (operation.id === 'retryRun') await settled(target, there.failed.runId)
   }
   expect(wrong).toEqual([])
   wrong.push(...(await notOperations(doc, target)))
@@ -212,21 +223,25 @@ async function notOperations(doc: ReadDocument, target: Target): Promise<string[
 }
 
 async function prepare(target: Target): Promise<There> {
-  const start = async (team: string, more = {}): Promise<Any> => {
-    const init = { method: 'POST', headers: json, body: JSON.stringify({ team, input: 'hello', ...more }) }
+  const start = async (team: string, more: object = { input: 'hello' }): Promise<Any> => {
+    const init = { method: 'POST', headers: json, body: JSON.stringify({ team, ...more }) }
     const response = await target.send('/v1/runs', init, null)
     expect(response.status).toBe(202)
     return response.json()
   }
   const [ended, running, spare] = [await start('good'), await start('slow'), await start('good')]
-  const budgeted = await start('good', { budget: { usd: '1' } })
+  const budgeted = await start('good', { input: 'hello', budget: { usd: '1' } })
   const waiting = await start('asking')
   const asking = { runId: waiting.runId, approvalId: await asked(target, waiting.runId) }
+  const { runId: failedId } = await start('failing', { tasks: [{ agent: 'root', task: 'hello' }] })
   await settled(target, ended.runId)
   await settled(target, spare.runId)
+  await settled(target, failedId)
+  const { sessions }: Any = await (await target.send(`/v1/runs/${failedId}/sessions`, {}, null)).json()
+  const failed = { runId: failedId, taskId: sessions.find((s: Any) => s.kind === 'task').sessionId }
   const init = { method: 'POST', headers: json, body: JSON.stringify(BODIES.createSchedule) }
   const { scheduleId }: Any = await (await target.send('/v1/schedules', init, null)).json()
-  return { ended, running, spare, budgeted, asking, scheduleId }
+  return { ended, running, spare, budgeted, asking, failed, scheduleId }
 }
 
 /** Waits until a run has asked somebody. */

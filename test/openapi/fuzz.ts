@@ -28,6 +28,8 @@ export interface FuzzReport {
 }
 type Counts = { [name: string]: number }
 
+const team = (name: string) => parseTeam(TEAMS[name]!, { file: `${name}.yaml` }).team!
+
 /** An answer that takes longer is a hang. */
 const HANG_MS = 20_000
 const POOL = 30
@@ -49,10 +51,12 @@ export async function fuzz(options: { seed: number; requests: number }): Promise
   const { next: random, below, pick } = randomFrom(options.seed)
   const doc = readDocument(JSON.parse(JSON.stringify(openApiDocument())))
   const operations = doc.operations.filter((o) => o.answers.some(({ status }) => status < 300))
-  const teams = ['good', 'asking'].map((name) => parseTeam(TEAMS[name]!, { file: `${name}.yaml` }).team!)
+  const teams = ['good', 'asking', 'failing'].map(team)
   const engine = testEngine({ table: memoryTable(), teams })
   const app = createApp(engine.ctx, { tenantOf: () => 'local', guard: guardLocal })
   const pool: RunView[] = []
+  /** its task fails again and again, so there is always something to try again */
+  let failing!: RunView
   const scheduleIds: string[] = []
   /** tool calls that nobody has decided about */
   const asked: { runId: string; approvalId: string }[] = []
@@ -118,14 +122,14 @@ export async function fuzz(options: { seed: number; requests: number }): Promise
 
   function validRequest(): Sent {
     const operation = pick(operations)
-    const run = pick(pool)
+    const run = operation.id === 'retryRun' ? failing : pick(pool)
     const values: Counts | Any = { runId: run.runId, sessionId: run.rootSessionId, name: 'good', id: scheduleIds[0]! }
     if (operation.id === 'approve') Object.assign(values, asked[0])
     let path = operation.path.replace(/\{(\w+)\}/g, (_, name: string) => values[name])
     const query = new URLSearchParams()
     for (const p of operation.parameters) {
       if (p.in !== 'query' || random() < 0.5) continue
-      if (p.name === 'cursor') continue
+      if (p.name === 'cursor' || p.name === 'session') continue
       query.set(p.name, String(valueFor(p.schema, p.name)))
     }
     const cursor = cursors.get(path)
@@ -134,10 +138,11 @@ export async function fuzz(options: { seed: number; requests: number }): Promise
     if (query.size > 0) path += `?${query}`
     const headers: { [name: string]: string } = {}
     if (operation.method === 'POST' && random() < 0.3) headers['idempotency-key'] = `k${report.requests}`
-    if (!operation.body || (operation.id === 'cancelRun' && random() < 0.5))
+    if (operation.id === 'streamEvents' && random() < 0.5) path += `?session=${run.rootSessionId}`
+    if (!operation.body || (['cancelRun', 'retryRun'].includes(operation.id) && random() < 0.5))
       return { operation, path, method: operation.method, headers, runId: run.runId }
     headers['content-type'] = pick(['application/json', 'application/json; charset=utf-8'])
-    const body = JSON.stringify(valueFor(operation.body))
+    const body = JSON.stringify(operation.id === 'retryRun' ? {} : valueFor(operation.body))
     return { operation, path, method: operation.method, headers, body, runId: run.runId }
   }
 
@@ -248,8 +253,12 @@ export async function fuzz(options: { seed: number; requests: number }): Promise
   }
 
   async function refill(): Promise<void> {
+    const headers = { 'content-type': 'application/json' }
+    if (!failing) {
+      const body = JSON.stringify({ team: 'failing', tasks: [{ agent: 'root', task: filled() }] })
+      failing = (await (await app.request('/v1/runs', { method: 'POST', headers, body })).json()) as RunView
+    }
     while (pool.length < POOL) {
-      const headers = { 'content-type': 'application/json' }
       const body = JSON.stringify({ team: 'good', input: filled(), budget: { usd: '2', tokens: 1_000_000 } })
       const response = await app.request('/v1/runs', { method: 'POST', headers, body })
       pool.push((await response.json()) as RunView)

@@ -9,7 +9,7 @@ import { SubledgerError } from '../../src/domain/errors.ts'
 import { childSessionId, rootSessionId } from '../../src/domain/ids.ts'
 import type { Amount } from '../../src/domain/money.ts'
 import type { Run, SessionRef } from '../../src/domain/run.ts'
-import { isTerminal, MONEY, mayRun, type SessionHeader } from '../../src/domain/session.ts'
+import { isTask, isTerminal, MONEY, mayRun, type SessionHeader } from '../../src/domain/session.ts'
 import type { ResponseSlot } from '../../src/domain/turn.ts'
 import type { ModelRequest } from '../../src/ports.ts'
 import { decodeHeader } from '../../src/store/header-codec.ts'
@@ -95,6 +95,10 @@ export class Invariants {
     this.#world.names.set(h.sessionId, `${this.#name(h.parentId)}.${h.ordinal}`)
     if (h.sessionId !== childSessionId(h.parentId, h.ordinal)) this.#fail(`1: ${h.sessionId} has an id of its own`)
     if (!this.#given.has(`${h.parentId}/${h.ordinal}`)) this.#fail(`1: ${this.#name(h.sessionId)} is nobody's child`)
+    if (!isTask(h)) return
+    const tries = [...this.#world.mirror.headers.values()].filter((t) => t.via.index === h.via.index && isTask(t))
+    const done = tries.find((t) => t.status === 'completed' || (t.round === h.round && t.sessionId !== h.sessionId))
+    if (done) this.#fail(`4: task ${h.via.index} is begun again, and ${this.#name(done.sessionId)} is ${done.status}`)
   }
 
   /** 2. Spend is a fact before anything is done with it. */
@@ -418,8 +422,10 @@ export class Invariants {
   /** Who is not hit by a fault does not throw. */
   threw(inv: Invocation, error: unknown): void {
     if (error instanceof Injected) return
-    if (SubledgerError.is(error) && inv.kind === 'input' && error.code === 'run_active') return
-    const asked = inv.kind === 'input' || inv.kind === 'cancel' || inv.kind === 'budget'
+    const goesOn = inv.kind === 'input' || inv.kind === 'retry'
+    if (SubledgerError.is(error) && goesOn && error.code === 'run_active') return
+    if (SubledgerError.is(error) && inv.kind === 'retry' && error.code === 'nothing_to_retry') return
+    const asked = goesOn || inv.kind === 'cancel' || inv.kind === 'budget'
     if (SubledgerError.is(error) && asked && error.code === 'unknown_run') return
     this.#fail(`an invocation throws by itself: ${error instanceof Error ? (error.stack ?? error.message) : error}`)
   }

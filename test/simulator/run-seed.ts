@@ -5,6 +5,7 @@ import { isTerminal } from '../../src/domain/session.ts'
 import { addInput } from '../../src/engine/add-input.ts'
 import { cancelRun } from '../../src/engine/cancel-run.ts'
 import { changeBudget } from '../../src/engine/change-budget.ts'
+import { retryRun } from '../../src/engine/retry-run.ts'
 import { startRun } from '../../src/engine/start-run.ts'
 import { randomFrom, randomOf, randomText } from './random.ts'
 import { type Scenario, scenarioOf } from './scenario.ts'
@@ -47,11 +48,16 @@ export async function runSeed(seed: number, options: { trace?: boolean } = {}): 
   return runScenario(scenario, worldOf(scenario, { trace: options.trace ?? false }))
 }
 
-export async function runScenario(scenario: Scenario, world: World): Promise<Outcome> {
+/** @param each looks at the world after each step */
+export async function runScenario(
+  scenario: Scenario,
+  world: World,
+  each?: (ref: Ref) => Promise<void>,
+): Promise<Outcome> {
   const ref = { tenant: 'local', runId: randomText(world.random, 26).toUpperCase() }
   startUser(world, scenario, ref)
   try {
-    await toRest(world, scenario)
+    await toRest(world, scenario, () => each?.(ref))
     if (world.broken === undefined) world.invariants.atRest()
   } catch (fault) {
     world.fail(`the simulator stops: ${fault instanceof Error ? fault.stack : fault}`)
@@ -61,7 +67,7 @@ export async function runScenario(scenario: Scenario, world: World): Promise<Out
 
 type Ref = { readonly tenant: string; readonly runId: string }
 
-/** What the user does: starts the run (again, if that failed), cancels it, sends further inputs, sweeps out of turn. */
+/** What the user does: starts the run (again, if that failed), cancels it, sends further inputs, tries again, sweeps out of turn. */
 function startUser(world: World, scenario: Scenario, ref: Ref): void {
   const { scheduler, weather } = world
   const start = (tries: number) =>
@@ -134,11 +140,20 @@ function followUp(world: World, ref: Ref, twins: number): void {
   }
 }
 
+function retry(world: World, ref: Ref, twins: number): void {
+  world.weather.count('retry')
+  if (twins > 1) world.weather.count('retries at once')
+  for (let i = 0; i < twins; i++) world.start('retry', USER_TIMEOUT_MS, (ctx) => retryRun(ctx, ref))
+}
+
 /** Lets everything happen that is going to happen. */
-async function toRest(world: World, scenario: Scenario): Promise<void> {
+async function toRest(world: World, scenario: Scenario, each: () => Promise<void> | undefined): Promise<void> {
   const { scheduler, mirror } = world
   const sweeps = scenario.weather.mode !== 'nothing lost'
-  const inputs = [...scenario.followUps]
+  const further = [
+    ...scenario.followUps.map((f) => ({ ...f, send: followUp })),
+    ...scenario.retries.map((f) => ({ ...f, send: retry })),
+  ]
   let raises = scenario.seed % 4
   let tick = START + world.random.below(SWEEP_EVERY_MS)
   let steps = 0
@@ -146,10 +161,10 @@ async function toRest(world: World, scenario: Scenario): Promise<void> {
   while (world.broken === undefined) {
     const next = scheduler.peek()
     const due = sweeps ? mirror.run?.dueAt : undefined
-    if (mirror.run && isTerminal(mirror.run) && inputs.length > 0) {
-      const { twins, afterMs } = inputs.shift()!
+    if (mirror.run && isTerminal(mirror.run) && further.length > 0) {
+      const { twins, afterMs, send } = further.shift()!
       const ref = { tenant: mirror.run.tenant, runId: mirror.run.runId }
-      scheduler.after(afterMs, () => followUp(world, ref, twins))
+      scheduler.after(afterMs, () => send(world, ref, twins))
       continue
     }
     // a run that is out of budget is helped some times, and then given up
@@ -170,6 +185,7 @@ async function toRest(world: World, scenario: Scenario): Promise<void> {
       world.lambda.sweepTick()
     } else scheduler.step()
     await settle()
+    await each()
     if (++steps > MOST_STEPS) world.fail(`9: no rest after ${steps} steps`)
     if (scheduler.now > START + MOST_MS) world.fail('9: no rest after eight days of virtual time')
   }

@@ -24,6 +24,8 @@ export interface Scenario {
   readonly cancelAt: readonly number[]
   /** follow-up inputs: each waits for an end, or is sent at once and refused */
   readonly followUps: readonly { readonly twins: number; readonly afterMs: number }[]
+  /** retries of what was not completed, in the same way, after the last follow-up input */
+  readonly retries: readonly { readonly twins: number; readonly afterMs: number }[]
   /** ms after the start at which a sweep runs out of turn */
   readonly sweepAt: readonly number[]
 }
@@ -67,6 +69,7 @@ export function scenarioOf(seed: number, random: Random): Scenario {
     cancelAt: random.chance(0.3) ? Array.from({ length: random.between(1, 2) }, () => whenever(random)) : [],
     followUps: list || !random.chance(0.3) ? [] : Array.from({ length: random.between(1, 2) }, () => followUp(random)),
     sweepAt: weather.mode === 'storm' ? Array.from({ length: random.below(4) }, () => whenever(random)) : [],
+    retries: random.chance(0.4) ? Array.from({ length: random.between(1, 3) }, () => followUp(random)) : [],
   }
 }
 

@@ -57,6 +57,7 @@ function shape(agents: { [name: string]: readonly string[] }, script: Script, mo
     eventAgeMs: 90_000,
     cancelAt: [],
     followUps: [],
+    retries: [],
     sweepAt: [],
     ...more,
   }

@@ -30,6 +30,8 @@ export type FaultKind =
   | 'budget raised'
   | 'follow-up input'
   | 'follow-up inputs at once'
+  | 'retry'
+  | 'retries at once'
   | 'start crashed'
   | 'sweep dropped'
   | 'sweeps beside each other'

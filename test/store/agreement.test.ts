@@ -157,6 +157,7 @@ class Script {
     const ordinal = this.pick([...(h?.pending ?? []), ...Object.keys(h?.seen ?? {}).map(Number), this.below(CHILDREN)])
     const count = this.pick([0, 1, 2, 2])
     const [turn, from] = [this.about((h?.deleg.turn ?? -1) + 1), this.about(h?.next ?? 0)]
+    const round = this.about(h?.round ?? 1)
     const [share, more] = [this.amount(), this.amount()]
     const lent = this.next() < 0.8 ? (h?.lent[ordinal] ?? null) : money(0.1)
     const unknowns = this.below(2)
@@ -165,7 +166,7 @@ class Script {
     const [n, v] = [this.pick([0, 3]), this.about(h?.v ?? 0)]
     const into = this.pick(['own', 'avail'] as const)
     return this.pick<Step>([
-      ['delegate', (s) => s.delegate(ref, { turn, from, count, share, funded: count, now })],
+      ['delegate', (s) => s.delegate(ref, { round, turn, from, count, share, funded: count, now })],
       [
         'settle',
         (s) => s.settle(ref, { ordinal, books: books(1, unknowns), sessions: 1, lent, back: more, seen }, now),

@@ -78,6 +78,7 @@ export function aRun(of: Partial<Run> = {}): Run {
     round: 1,
     inputRef: DRIVER,
     inputRound: 1,
+    retry: null,
     tasks: null,
     maxConcurrency: 50,
     limit: money(5),

@@ -1,8 +1,10 @@
 /** The OpenAPI 3.1 document, made of the schemas that requests are checked with and of the shapes of the answers. */
 import * as z from 'zod/mini'
 import { ERRORS, type ErrorCode } from '../../domain/errors.ts'
+import '../event-shapes.ts'
 import { problem, shapes } from '../shapes.ts'
-import { codesOf, OPERATIONS, type Operation } from './operations.ts'
+import type { Operation } from './operation.ts'
+import { codesOf, OPERATIONS } from './operations.ts'
 
 type Json = { [key: string]: unknown }
 
@@ -55,6 +57,13 @@ const IDEMPOTENCY_KEY = {
   schema: { type: 'string', pattern: '^[!-~]{1,255}$' },
 }
 
+const LAST_EVENT_ID = {
+  name: 'Last-Event-ID',
+  in: 'header',
+  description: '`id` of the last event that was received: the answer goes on behind it',
+  schema: { type: 'string' },
+}
+
 const reference = (id: string): string => `#/components/schemas/${id}`
 
 function componentSchemas(): Json {
@@ -84,6 +93,7 @@ function operationObject(operation: Operation): Json {
   const parameters = [
     ...(query ? queryParameters(query) : []),
     ...(method === 'POST' && answer ? [IDEMPOTENCY_KEY] : []),
+    ...(operation.resumable ? [LAST_EVENT_ID] : []),
   ]
   return {
     operationId: id,
@@ -109,7 +119,7 @@ function queryParameters(query: z.ZodMiniObject): Json[] {
   return Object.entries(properties).map(([name, schema]) => ({ name, in: 'query', schema }))
 }
 
-function answers(answer: Operation['answer']): Json {
+function answers(answer: Operation['answer'] | undefined): Json {
   if (!answer) return {}
   const { status, says, shape, type, location, csv } = answer
   const content = type

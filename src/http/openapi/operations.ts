@@ -7,11 +7,13 @@ import {
   approvalBody,
   budgetBody,
   createRunBody,
+  eventsQuery,
   inputBody,
   listRunsQuery,
   noBody,
   noQuery,
   pageQuery,
+  retryBody,
   runQuery,
   scheduleBody,
   startQuery,
@@ -35,42 +37,11 @@ import {
   teams,
 } from '../shapes.ts'
 import { reportQuery } from '../usage-report.ts'
-
-type Schema = z.ZodMiniType
-
-export interface Operation {
-  readonly method: 'GET' | 'POST' | 'PUT' | 'DELETE'
-  /** with `{name}` for each parameter */
-  readonly path: string
-  readonly id: string
-  readonly summary: string
-  readonly query?: z.ZodMiniObject
-  readonly body?: Schema
-  /** the body may be left out */
-  readonly bodyOptional?: true
-  /** what it answers with when all is well; absent: it is not there in this version */
-  readonly answer?: {
-    readonly status: 200 | 201 | 202 | 204
-    readonly says: string
-    /** absent: no content */
-    readonly shape?: Schema
-    readonly type?: 'text/plain'
-    /** it may be CSV too */
-    readonly csv?: true
-    /** the answer has a `Location` */
-    readonly location?: true
-  }
-  /** another answer when all is well, for who asks for it */
-  readonly also?: { readonly status: 200; readonly says: string; readonly shape?: Schema }
-  /** refusals beside those that follow from its kind */
-  readonly refusals: readonly ErrorCode[]
-  /** holds no data and needs no authentication */
-  readonly open?: true
-}
+import type { Operation } from './operation.ts'
 
 const RUN = '/v1/runs/{runId}'
 const SESSION = `${RUN}/sessions/{sessionId}`
-const ok = (shape: Schema, says: string) => ({ status: 200, says, shape }) as const
+const ok = (shape: z.ZodMiniType, says: string) => ({ status: 200, says, shape }) as const
 const accepted = { status: 202, says: 'The run; `Location` is where it is', shape: run, location: true } as const
 
 export const OPERATIONS: readonly Operation[] = [
@@ -149,6 +120,20 @@ export const OPERATIONS: readonly Operation[] = [
     refusals: ['unknown_run'],
   },
   {
+    method: 'GET',
+    path: `${RUN}/events`,
+    id: 'streamEvents',
+    summary: 'What happens in a run, as server-sent events; with `session`, the turns and tool calls of that one too',
+    query: eventsQuery,
+    resumable: true,
+    answer: {
+      status: 200,
+      says: 'Events, each with an Event as its data; the last one, `end`, has an EndOfEvents',
+      type: 'text/event-stream',
+    },
+    refusals: ['unknown_run', 'unknown_session', 'too_many_streams'],
+  },
+  {
     method: 'POST',
     path: `${RUN}/input`,
     id: 'addInput',
@@ -157,6 +142,17 @@ export const OPERATIONS: readonly Operation[] = [
     body: inputBody,
     answer: accepted,
     refusals: ['unknown_run', 'run_active', 'too_many_runs'],
+  },
+  {
+    method: 'POST',
+    path: `${RUN}/retry`,
+    id: 'retryRun',
+    summary: 'Tries again what an ended run has not completed, in a new round',
+    query: noQuery,
+    body: retryBody,
+    bodyOptional: true,
+    answer: accepted,
+    refusals: ['unknown_run', 'run_active', 'nothing_to_retry', 'too_many_runs', 'idempotency_mismatch'],
   },
   {
     method: 'PUT',
@@ -308,12 +304,6 @@ export const OPERATIONS: readonly Operation[] = [
     refusals: [],
     open: true,
   },
-  ...(
-    [
-      ['GET', `${RUN}/events`, 'streamEvents', 'Events of a run, as a stream'],
-      ['POST', `${RUN}/retry`, 'retryRun', 'Tries failed tasks again'],
-    ] as const
-  ).map(([method, path, id, summary]): Operation => ({ method, path, id, summary, refusals: ['not_supported'] })),
 ]
 
 /** Every code that an operation may be refused with, in the order of ERRORS. */

@@ -23,7 +23,8 @@ const DELEGATION: HeaderCase[] = [
   {
     name: 'W11 delegate three, of which two are funded',
     from: { next: 5, pending: new Set([4]), deleg: { turn: 2, from: 3, count: 2, share: money(0.1), funded: 2 } },
-    write: (store, ref) => store.delegate(ref, { turn: 3, from: 5, count: 3, share: money(2), funded: 2, now: NOW }),
+    write: (store, ref) =>
+      store.delegate(ref, { round: 1, turn: 3, from: 5, count: 3, share: money(2), funded: 2, now: NOW }),
     becomes: {
       next: 8,
       pending: new Set([4, 5, 6, 7]),
@@ -41,6 +42,7 @@ const DELEGATION: HeaderCase[] = [
       'it has not the money': { avail: { ...money(4), usd: money(4).usd - 1n } },
       'it has not the tokens': { avail: { ...money(4), tok: money(4).tok - 1n } },
       'it does not run': { status: 'waiting' },
+      'it is in its next round': { round: 2 },
       'it was asked to stop': { stop: 'cancelled' },
       'it is completed': { status: 'completed' },
     },
@@ -48,7 +50,8 @@ const DELEGATION: HeaderCase[] = [
   {
     name: 'W11 refuse all of an answer',
     from: { avail: ZERO },
-    write: (store, ref) => store.delegate(ref, { turn: 0, from: 0, count: 0, share: ZERO, funded: 0, now: NOW }),
+    write: (store, ref) =>
+      store.delegate(ref, { round: 1, turn: 0, from: 0, count: 0, share: ZERO, funded: 0, now: NOW }),
     becomes: { deleg: { turn: 0, from: 0, count: 0, share: ZERO, funded: 0 }, updatedAt: NOW },
     refused: { 'this answer was decided already': { deleg: { turn: 0, from: 0, count: 0, share: ZERO, funded: 0 } } },
   },

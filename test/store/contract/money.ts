@@ -24,7 +24,7 @@ const HELD_BACK: HeaderCase[] = [
     name: 'W11 delegate three, of which one is held back for want of money',
     from: { needs: new Set([4]), pending: new Set([4]), next: 5 },
     write: (store, ref) =>
-      store.delegate(ref, { turn: 0, from: 5, count: 3, share: money(2), funded: 2, needs: [7], now: NOW }),
+      store.delegate(ref, { round: 1, turn: 0, from: 5, count: 3, share: money(2), funded: 2, needs: [7], now: NOW }),
     becomes: {
       next: 8,
       pending: new Set([4, 5, 6, 7]),

@@ -157,6 +157,30 @@ const CASES: RunCase[] = [
       'it waits for its budget': { status: 'waiting' },
     },
   },
+  {
+    name: 'open a new round that tries again',
+    from: { ...ended, books: books(3), sessions: 4, v: 7 },
+    write: (store, ref) =>
+      store.openRound(ref, { seenRound: 1, retryRef: OTHER_DRIVER, inputRound: 1, dueAt: T0 + 60_000, now: NOW }),
+    becomes: {
+      status: 'running',
+      round: 2,
+      inputRound: 1,
+      retry: { round: 2, ref: OTHER_DRIVER },
+      dueAt: T0 + 60_000,
+      updatedAt: NOW,
+      stop: null,
+      stopReason: null,
+      error: null,
+      finishedAt: null,
+      cancelRequestedAt: null,
+    },
+    refused: {
+      'another round has been opened': { round: 2 },
+      'it is running': { status: 'running' },
+      'it waits for its budget': { status: 'waiting' },
+    },
+  },
 ]
 
 export function runContract(open: () => Promise<TestTable>): void {

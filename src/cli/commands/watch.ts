@@ -1,0 +1,28 @@
+import type { EventView } from '../../http/events/session-events.ts'
+import type { RunView } from '../../http/views/run.ts'
+import { CONNECTION, type Command, readArguments } from '../command.ts'
+import { withConnection } from '../connect.ts'
+import { eventLines, watchEvents } from '../events.ts'
+import { detached, progressLine, runPath } from '../follow.ts'
+import { EXIT } from '../io.ts'
+
+export const watch: Command = {
+  usage: 'watch RUN [--session ID] [--json]',
+  summary: 'print what happens in a run until nothing goes on, with --session the turns of that one too',
+  async run(io, argv) {
+    const args = readArguments(argv, { ...CONNECTION, session: { type: 'string' } }, ['RUN'])
+    const runId = args.positionals[0]!
+    const session = args.text('session')
+    return withConnection(io, args, { work: true, teams: false }, async (connection) => {
+      const lines = eventLines()
+      const onEvent = args.flag('json')
+        ? (e: EventView) => io.out(JSON.stringify(e))
+        : (e: EventView) => io.out(lines(e))
+      const ended = await watchEvents(io, connection.client, runId, { session, onEvent })
+      if (ended === 'interrupted') return detached(io, connection, runId)
+      const run = await connection.client.get<RunView>(runPath(runId))
+      if (!args.flag('json')) io.err(progressLine(run))
+      return run.status === 'completed' ? EXIT.ok : EXIT.failed
+    })
+  },
+}

@@ -1,0 +1,76 @@
+/** What a stream of events tells. Each event is derived from facts that are written once, so it never changes. */
+import * as z from 'zod/mini'
+import { count, errorInfo, maybeMoney, maybeTime, says, sessionId, text, texts, time } from './shape-parts.ts'
+import { shapes, stopReason, usage } from './shapes.ts'
+
+const round = count.check(says("the session's round; only a root has more than one"))
+const turn = count.check(says('number of the call'))
+
+const created = z.strictObject({
+  type: z.literal('session.created'),
+  sessionId,
+  at: time,
+  parentSessionId: z.nullable(sessionId),
+  kind: z.enum(['root', 'transfer', 'background', 'task']),
+  ordinal: count,
+  agent: texts,
+  depth: count,
+  task: texts.check(says('a preview, or null')),
+})
+const started = z.strictObject({ type: z.literal('session.started'), sessionId, at: time })
+const finished = z.strictObject({
+  type: z.literal('session.finished'),
+  sessionId,
+  at: maybeTime.check(says('null: it was cancelled before it began, and nothing says when')),
+  round,
+  status: z.enum(['completed', 'failed', 'cancelled']),
+  stopReason,
+  error: errorInfo,
+})
+const reopened = z.strictObject({
+  type: z.literal('session.reopened'),
+  sessionId,
+  at: z.null().check(says('no fact says when')),
+  round,
+})
+const turnStarted = z.strictObject({
+  type: z.literal('turn.started'),
+  sessionId,
+  at: time,
+  turn,
+  agent: text,
+  model: text.check(says('provider/model')),
+})
+const turnFinished = z.strictObject({
+  type: z.literal('turn.finished'),
+  sessionId,
+  at: time,
+  turn,
+  outcome: z
+    .enum(['accepted', 'failed', 'unknown', 'none'])
+    .check(says('unknown: its driver was lost; what becomes known later is told by the calls. none: it was not made')),
+  cause: texts,
+  usage: z.nullable(usage).check(says('null: not known')),
+  costUsd: maybeMoney.check(says('null: not known')),
+  toolCalls: z.array(z.strictObject({ id: text, name: text })),
+})
+const toolResult = z.strictObject({
+  type: z.literal('tool.result'),
+  sessionId,
+  at: time,
+  turn: turn.check(says('of the answer that asked for it')),
+  toolCallId: text,
+  toolName: text,
+  isError: z.boolean(),
+})
+
+export const event = z.union([created, started, finished, reopened, turnStarted, turnFinished, toolResult])
+/** The last thing in the stream of a run in which nothing goes on. */
+export const endOfEvents = z.strictObject({
+  status: z.enum(['waiting', 'completed', 'failed', 'cancelled']),
+  stopReason,
+  round: count,
+})
+
+shapes.add(event, { id: 'Event', description: 'The `data` of an event; its `type` is the name of the event too' })
+shapes.add(endOfEvents, { id: 'EndOfEvents', description: 'The `data` of the event `end`' })

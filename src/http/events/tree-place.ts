@@ -1,0 +1,137 @@
+import { childSessionId, rootSessionId } from '../../domain/ids.ts'
+import { packCursor, unpackCursor } from '../cursor.ts'
+import { type Place, startOf } from './session-events.ts'
+
+/** More than any run has: whoever sends a cursor may have made it up. */
+const MOST_LEVELS = 100
+
+/** A session in the tree as a reader knows it: how many of its own events were told. Of a followed one, its place says so. */
+export interface Node {
+  readonly id: string
+  readonly parent: Node | null
+  readonly children: (Node | undefined)[]
+  told: number
+  place?: Place
+  /** its part of the cursor, until something below it changes */
+  text?: string | undefined
+}
+
+/**
+ * How far a reader has come in a whole run, as a cursor. The tree is written out in the order of its ordinals, a digit for
+ * each session (how many of its events were told) and brackets around its children. Ids follow from the ordinals, so they
+ * are not in it; deflated, what has ended takes next to nothing, and what is under way about two bits a session.
+ */
+export class TreePlace {
+  readonly root: Node
+  readonly #nodes = new Map<string, Node>()
+  readonly #watched: string | undefined
+  /** what a cursor says of the watched session, until it is found in the tree */
+  #watchedPlace: Place | undefined
+  readonly #scope: string
+
+  /** @param watched the session whose log is followed beside the root's */
+  constructor(runId: string, watched: string | undefined, scope: string) {
+    this.root = { id: rootSessionId(runId), parent: null, children: [], told: 0, place: startOf(1) }
+    this.#nodes.set(this.root.id, this.root)
+    this.#watched = watched
+    this.#scope = scope
+  }
+
+  find(id: string): Node | undefined {
+    return this.#nodes.get(id)
+  }
+
+  child(parent: Node, ordinal: number): Node {
+    const known = parent.children[ordinal]
+    if (known) return known
+    const id = childSessionId(parent.id, ordinal)
+    const place = id === this.#watched ? this.#watchedPlace : undefined
+    const node: Node = { id, parent, children: [], told: 0, ...(place && { place }) }
+    for (let i = parent.children.length; i < ordinal; i++) parent.children[i] = undefined
+    parent.children[ordinal] = node
+    this.#nodes.set(node.id, node)
+    touch(node)
+    return node
+  }
+
+  /** One more event of a session was told. */
+  tell(node: Node, place: Place | undefined): void {
+    if (place) node.place = place
+    else {
+      node.told++
+      touch(node)
+    }
+  }
+
+  /** Undefined: more is under way at once than a cursor can say. */
+  cursor(): string | undefined {
+    const watched = this.#watched === undefined ? undefined : this.find(this.#watched)
+    const places = [this.root.place, watched ? watched.place : this.#watchedPlace]
+    return packCursor(this.#scope, [...places.map((p) => (p ? placeText(p) : '')), textOf(this.root)].join('|'))
+  }
+
+  /** @returns false: the cursor is broken, or was given for something else */
+  goTo(cursor: string): boolean {
+    const [root, watched, tree, ...more] = unpackCursor(this.#scope, cursor)?.split('|') ?? []
+    if (root === undefined || watched === undefined || tree === undefined || more.length > 0) return false
+    const [place, watchedPlace] = [parsePlace(root), parsePlace(watched)]
+    if (!place || (watched !== '' && (!watchedPlace || this.#watched === undefined))) return false
+    this.#watchedPlace = watchedPlace
+    this.root.place = place
+    return this.#parse(tree)
+  }
+
+  /** `0(32(3)1)`: the root's own digit, and its children's in brackets. */
+  #parse(text: string): boolean {
+    if (!/^0(?:\(.*\))?$/.test(text) || !/^[0-3()]*$/.test(text)) return false
+    let at: Node | null = this.root
+    let last: Node = this.root
+    const counts: number[] = []
+    for (const c of text.slice(1)) {
+      if (c === '(') {
+        at = last
+        counts.push(0)
+        if (counts.length > MOST_LEVELS) return false
+      } else if (c === ')') {
+        if (counts.pop() === undefined || !at) return false
+        last = at
+        at = at.parent
+      } else {
+        if (!at || counts.length === 0) return false
+        last = this.child(at, counts[counts.length - 1]!++)
+        last.told = Number(c)
+      }
+    }
+    return counts.length === 0
+  }
+}
+
+function touch(node: Node): void {
+  for (let n: Node | null = node; n; n = n.parent) n.text = undefined
+}
+
+function textOf(node: Node): string {
+  if (node.text !== undefined) return node.text
+  // children of which nothing was told yet need not be said at the end
+  const children = Array.from(node.children, (c) => (c ? textOf(c) : '0'))
+    .join('')
+    .replace(/0+$/, '')
+  node.text = `${node.place ? 0 : node.told}${children === '' ? '' : `(${children})`}`
+  return node.text
+}
+
+const placeText = (p: Place): string => [p.step, p.round, p.closed, p.n, p.told, p.answered].join('.')
+
+function parsePlace(text: string): Place | undefined {
+  const m = /^([012])\.(\d{1,9})\.([01])\.(\d{1,6})\.(\d{1,6})\.(-1|\d{1,6})$/.exec(text)
+  if (!m) return undefined
+  const [step, round, closed, n, told, answered] = m.slice(1).map(Number) as [
+    number,
+    number,
+    number,
+    number,
+    number,
+    number,
+  ]
+  return { step, round, closed, n, told, answered }
+}
