@@ -5,6 +5,8 @@ export interface Client {
   /** an answer that is no JSON, as it stands */
   text(path: string, accept: string): Promise<string>
   put<T>(path: string, body: unknown): Promise<T>
+  /** answered with no content */
+  delete(path: string): Promise<void>
   /**
    * server-sent events, until the answer ends or the signal aborts
    * @param lastId goes on behind the event with this id
@@ -124,6 +126,10 @@ export function createClient(fetch: Fetch, options: { baseUrl: string; token?: s
       throw refusal(response.status, parse(text))
     },
     put: (path, body) => send('PUT', path, body),
+    async delete(path) {
+      const { response, text } = await ask('DELETE', path, 'application/json')
+      if (!response.ok) throw refusal(response.status, parse(text))
+    },
     async all(path, key) {
       const items: never[] = []
       let cursor: string | null = null

@@ -17,6 +17,7 @@ const COMMANDS: { readonly [name: string]: () => Promise<Command> } = {
   watch: async () => (await import('./commands/watch.ts')).watch,
   budget: async () => (await import('./commands/budget.ts')).budget,
   approve: async () => (await import('./commands/approve.ts')).approve,
+  delete: async () => (await import('./commands/delete.ts')).deleteRun,
   cancel: async () => (await import('./commands/cancel.ts')).cancel,
   list: async () => (await import('./commands/read.ts')).list,
   get: async () => (await import('./commands/read.ts')).get,
@@ -30,7 +31,7 @@ const COMMANDS: { readonly [name: string]: () => Promise<Command> } = {
 }
 
 /** Commands that are not there yet: they say so. */
-const NOT_THERE = ['delete', 'export', 'replay', 'init']
+const NOT_THERE = ['export', 'replay', 'init']
 
 export async function main(io: Io, argv: readonly string[]): Promise<ExitCode> {
   const [name, ...rest] = argv

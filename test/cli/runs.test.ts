@@ -85,6 +85,9 @@ describe.each(WAYS)('%s', (_, options) => {
     expect(further.code).toBe(0)
     expect(further.out).toMatch(/round 2 {2}completed/)
     expect((await sub('cancel', runId)).out).toBe(`run ${runId} had ended already: completed`)
+    expect(await sub('delete', runId)).toMatchObject({ code: 0, out: `run ${runId} is deleted` })
+    expect((await sub('get', runId)).code).toBe(2)
+    expect((await sub('delete', runId)).code).toBe(2)
   })
 
   test('a list of tasks has a session for each and no model that leads them', async () => {
