@@ -58,6 +58,7 @@ const WATCHED: readonly ((runId: string) => string | undefined)[] = [
 
 async function seedWithReaders(seed: number): Promise<number> {
   const scenario = scenarioOf(seed, randomFrom(seed * 2654435761))
+  if (scenario.size === 'large' || scenario.size === 'long list') return 0
   const world = worldOf(scenario, { trace: false })
   const store = createStore(world.table)
   const random: Random = randomFrom(seed)
@@ -66,7 +67,7 @@ async function seedWithReaders(seed: number): Promise<number> {
   const outcome = await runScenario(scenario, world, async (ref) => {
     runId = ref.runId
     readers ??= WATCHED.flatMap((of) => [new Reader(of(runId)), new Reader(of(runId))])
-    if (!random.chance(0.03)) return
+    if (!random.chance(0.2)) return
     for (const reader of readers)
       if (random.chance(0.5)) await reader.look(store, ref, random.chance(0.1), random.between(0, 8))
   })
@@ -85,8 +86,11 @@ async function seedWithReaders(seed: number): Promise<number> {
   return events
 }
 
+/** In the last two, a reader that trusts a log read from a replica, or what replaces a lost call, is told something else. */
+const SEEDS = [...Array.from({ length: 40 }, (_, i) => i + 1), 75, 122]
+
 test('whatever crashes, every reader is told the same of each session', async () => {
   let events = 0
-  for (let seed = 1; seed <= 60; seed++) events += await seedWithReaders(seed)
-  expect(events).toBeGreaterThan(3_000)
+  for (const seed of SEEDS) events += await seedWithReaders(seed)
+  expect(events).toBeGreaterThan(1_000)
 }, 300_000)

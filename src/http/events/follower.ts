@@ -143,7 +143,7 @@ export class Follower {
     return { event: news.event, cursor: this.cursor() }
   }
 
-  /** @throws Error when tens of thousands of sessions are under way at once */
+  /** @throws Error when more than some fifteen thousand sessions are under way at once */
   cursor(): string {
     const cursor = this.#o.place.cursor()
     if (cursor === undefined) throw new Error('more sessions are under way at once than a cursor can say')
