@@ -5,6 +5,7 @@
 import * as z from 'zod/mini'
 import { ERRORS, type ErrorCode } from '../domain/errors.ts'
 import type { StopReason } from '../domain/turn.ts'
+import { schedule, schedules } from './schedule-shapes.ts'
 import {
   asOf,
   count,
@@ -20,6 +21,8 @@ import {
   texts,
   time,
 } from './shape-parts.ts'
+
+export { schedule, schedules }
 
 /** Schemas with the name that they have in the document. */
 export const shapes = z.registry<{ id: string; description?: string }>()
@@ -263,37 +266,6 @@ export const receipts = z.strictObject({
     }),
   ),
 })
-
-export const schedule = z.strictObject({
-  scheduleId: text,
-  source: z.enum(['api', 'file']),
-  expression: text.check(says('cron(...) or rate(...)')),
-  timezone: text,
-  overlap: z.enum(['skip', 'queue', 'allow']),
-  team: text,
-  agent: texts,
-  input: texts.check(says('a preview; null: it starts from tasks')),
-  tasks: z.nullable(count).check(says('number of tasks')),
-  budget: z
-    .nullable(z.strictObject({ usd: maybeMoney, tokens: z.nullable(count) }))
-    .check(says('of each run; null: its runs have none')),
-  maxConcurrency: z.nullable(count).check(says('of each run; null: as for a run that does not say it')),
-  tags: z.record(text, text),
-  createdAt: maybeTime.check(says('null: it stands in a file')),
-  nextAt: maybeTime.check(says('null: it does not come again')),
-  queued: count.check(says('ticks that wait for the run before them')),
-  skipped: count.check(says('ticks that were skipped')),
-  lastTicks: z
-    .array(
-      z.strictObject({
-        scheduledAt: time,
-        outcome: z.enum(['started', 'queued', 'skipped', 'failed']),
-        runId: z.nullable(runId),
-      }),
-    )
-    .check(says('newest first')),
-})
-export const schedules = z.strictObject({ schedules: z.array(schedule) })
 
 export const runs = z.strictObject({ runs: z.array(run), next })
 export const sessions = z.strictObject({ sessions: z.array(session), next })

@@ -5,6 +5,7 @@
  * Everything is computed from the items of the table and from what the provider has billed, never from what the engine
  * says of itself.
  */
+import { awaitsApproval } from '../../src/domain/approval.ts'
 import { SubledgerError } from '../../src/domain/errors.ts'
 import { childSessionId, rootSessionId } from '../../src/domain/ids.ts'
 import type { Amount } from '../../src/domain/money.ts'
@@ -369,6 +370,7 @@ export class Invariants {
     if (isTerminal(h)) return reopened ? undefined : `it is ${h.status}`
     if (h.status === 'running') return h.lease !== null && h.lease >= now ? `its driver's lease stands` : undefined
     if (h.asks.has(MONEY)) return undefined // who finds some takes the question off himself
+    if (awaitsApproval(h)) return undefined // who finds it decided likewise
     if (this.#world.mirror.headers.get(h.parentId ?? '')?.needs.has(h.ordinal)) return undefined
     if (h.status === 'waiting') {
       const over = h.wakeAt !== null && h.wakeAt < now
@@ -425,7 +427,9 @@ export class Invariants {
     const goesOn = inv.kind === 'input' || inv.kind === 'retry'
     if (SubledgerError.is(error) && goesOn && error.code === 'run_active') return
     if (SubledgerError.is(error) && inv.kind === 'retry' && error.code === 'nothing_to_retry') return
-    const asked = goesOn || inv.kind === 'cancel' || inv.kind === 'budget'
+    const asked = goesOn || inv.kind === 'cancel' || inv.kind === 'budget' || inv.kind === 'approval'
+    // two people may say two things about the same call
+    if (SubledgerError.is(error) && inv.kind === 'approval' && error.code === 'approval_closed') return
     if (SubledgerError.is(error) && asked && error.code === 'unknown_run') return
     this.#fail(`an invocation throws by itself: ${error instanceof Error ? (error.stack ?? error.message) : error}`)
   }

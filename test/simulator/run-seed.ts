@@ -1,8 +1,10 @@
 /** One seed, from its start to its rest. */
 
+import { approvalIdOf } from '../../src/domain/approval.ts'
 import { formatUsd, UNLIMITED } from '../../src/domain/money.ts'
 import { isTerminal } from '../../src/domain/session.ts'
 import { addInput } from '../../src/engine/add-input.ts'
+import { decideApproval } from '../../src/engine/approve.ts'
 import { cancelRun } from '../../src/engine/cancel-run.ts'
 import { changeBudget } from '../../src/engine/change-budget.ts'
 import { retryRun } from '../../src/engine/retry-run.ts'
@@ -96,6 +98,7 @@ function startUser(world: World, scenario: Scenario, ref: Ref): void {
     )
   start(0)
   for (const at of scenario.raiseAt) scheduler.after(at, () => raise(world, ref))
+  for (const at of scenario.raiseAt) if (scenario.team.permissions) scheduler.after(at + 7, () => decide(world, ref))
   for (const at of scenario.cancelAt) scheduler.after(at, () => cancel(world, ref))
   for (const at of scenario.sweepAt) {
     scheduler.after(at, () => {
@@ -125,6 +128,29 @@ function raise(world: World, ref: Ref): void {
       ...(limit.tok < UNLIMITED && { tokens: Number(2n * limit.tok) }),
     }),
   )
+}
+
+/** Tool calls that somebody is waited for. */
+const openAsks = (world: World) =>
+  [...world.mirror.headers.values()].flatMap((h) =>
+    [...h.asks].flatMap((ask) => {
+      const [n, index] = ask.split('#').map(Number)
+      return h.status === 'waiting' && index !== undefined ? [{ sessionId: h.sessionId, n: n!, index }] : []
+    }),
+  )
+
+/** Somebody decides about one or two of them, or two do about the same; in a storm one may die over it. */
+function decide(world: World, ref: Ref): void {
+  const { random, weather } = world
+  for (const place of [openAsks(world)[0], random.pick(openAsks(world))]) {
+    if (!place) return
+    weather.count('approval decided')
+    const killed = weather.options.mode === 'storm' && weather.strikes(0.2)
+    world.start('approval', killed ? random.below(30) : USER_TIMEOUT_MS, (ctx) => {
+      const decision = random.chance(0.7) ? 'approve' : 'deny'
+      return decideApproval(ctx, ref, approvalIdOf(place), { decision, by: null })
+    })
+  }
 }
 
 function cancel(world: World, ref: Ref): void {
@@ -172,6 +198,11 @@ async function toRest(world: World, scenario: Scenario, each: () => Promise<void
       const ref = { tenant: mirror.run.tenant, runId: mirror.run.runId }
       if (raises-- > 0) scheduler.after(world.random.pick([5, 90_000, 3_600_000]), () => raise(world, ref))
       else scheduler.after(1_000, () => cancel(world, ref))
+      continue
+    }
+    if (next === undefined && mirror.run?.status === 'running' && openAsks(world).length > 0) {
+      const ref = { tenant: mirror.run.tenant, runId: mirror.run.runId }
+      scheduler.after(world.random.pick([5, 5, 90_000, 3_600_000]), () => decide(world, ref))
       continue
     }
     if (next === undefined && (due === undefined || due === null)) {

@@ -2,7 +2,7 @@
 import { type Amount, UNLIMITED } from '../../src/domain/money.ts'
 import type { AgentDefinition, ModelDefinition, PricePerMillion, TeamDefinition } from '../../src/domain/team.ts'
 import type { Habits } from './behaviour.ts'
-import type { Random } from './random.ts'
+import { type Random, randomOf } from './random.ts'
 import { FAIR, type WeatherOptions } from './weather.ts'
 
 export interface Scenario {
@@ -46,7 +46,10 @@ export function scenarioOf(seed: number, random: Random): Scenario {
   const list = size === 'list' || size === 'long list'
   const habits = habitsOf(random, size)
   const budget = random.chance(0.35) ? budgetOf(random, size) : undefined
-  const team = teamOf(random, habits, size, budget !== undefined && budget.usd < UNLIMITED)
+  const team = {
+    ...teamOf(random, habits, size, budget !== undefined && budget.usd < UNLIMITED),
+    ...permissionsOf(randomOf('permissions', seed)),
+  }
   const weather = weatherOf(random, size)
   const lead = team.agents.filter((a) => a.name !== 'root')
   const count = size === 'list' ? random.between(1, 30) : random.between(61, 250)
@@ -71,6 +74,13 @@ export function scenarioOf(seed: number, random: Random): Scenario {
     sweepAt: weather.mode === 'storm' ? Array.from({ length: random.below(4) }, () => whenever(random)) : [],
     retries: random.chance(0.4) ? Array.from({ length: random.between(1, 3) }, () => followUp(random)) : [],
   }
+}
+
+/** Some calls are asked about in one team of seven. */
+function permissionsOf(random: Random): Pick<TeamDefinition, 'permissions'> {
+  if (!random.chance(0.15)) return {}
+  const ask = random.pick([['transfer_task'], ['run_background_agent', 'stop_background_agent'], ['*:task=*3'], ['*']])
+  return { permissions: { ask, ...(random.chance(0.2) && { deny: ['think', '*:task=*5'] }) } }
 }
 
 /** From hardly enough for one call to enough for all, in money, tokens or both. */

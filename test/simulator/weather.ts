@@ -28,6 +28,7 @@ export type FaultKind =
   | 'model hangs'
   | 'cancel'
   | 'budget raised'
+  | 'approval decided'
   | 'follow-up input'
   | 'follow-up inputs at once'
   | 'retry'

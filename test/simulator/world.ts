@@ -25,7 +25,16 @@ export class Injected extends Error {
   override readonly name = 'Injected'
 }
 
-export type InvocationKind = 'start' | 'worker' | 'sweep' | 'dead letter' | 'cancel' | 'input' | 'retry' | 'budget'
+export type InvocationKind =
+  | 'start'
+  | 'worker'
+  | 'sweep'
+  | 'dead letter'
+  | 'cancel'
+  | 'input'
+  | 'retry'
+  | 'budget'
+  | 'approval'
 export type InvocationState = 'running' | 'returned' | 'threw' | 'crashed' | 'killed'
 
 export interface Invocation {
