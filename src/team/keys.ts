@@ -30,8 +30,16 @@ export type Section =
   | 'models.*'
   | 'models.*.cost'
   | 'providers.*'
+  | 'budget'
+  | 'budgets.*'
 
 type Row = readonly [key: string, fate: Fate, note: string, from?: Known['from']]
+
+const budgetRows: readonly Row[] = [
+  ['max_cost', 'supported', 'USD; every model under it needs a price', 'other version'],
+  ['max_tokens', 'supported', 'tokens of input and output together', 'other version'],
+  ['max_time', 'supported', "working time, as `10m` or `1h30m`: the sum of the calls' durations", 'other version'],
+]
 
 const SECTIONS: { readonly [S in Section]: readonly Row[] } = {
   '': [
@@ -47,7 +55,8 @@ const SECTIONS: { readonly [S in Section]: readonly Row[] } = {
     ['mcps', 'not yet', 'MCP servers are not supported'],
     ['rag', 'no place on Lambda', 'indexes documents and keeps databases on a local disk'],
     ['permissions', 'not yet', 'there are no tools with effects to permit'],
-    ['budgets', 'not yet', 'give the run a budget when it is started', 'other version'],
+    ['budget', 'supported', 'the most that every run of the team may cost or use, as one', 'other version'],
+    ['budgets', 'supported', 'shared limits by name, from which agents draw', 'other version'],
     ['commands', 'not yet', 'give the prompt as the input of a run', 'other version'],
     ['flavors', 'not yet', 'write a team file for each flavor', 'other version'],
     ['redact_secrets', 'not yet', 'texts are stored as they are', 'other version'],
@@ -75,6 +84,7 @@ const SECTIONS: { readonly [S in Section]: readonly Row[] } = {
       '`stop` (without it) or `wait`: what becomes of sub-sessions that still work when the agent answers',
       'subledger',
     ],
+    ['budgets', 'supported', 'names of `budgets`: all of them apply to its calls', 'other version'],
     ['welcome_message', 'no effect', 'there is no chat to show it in'],
     ['fallback', 'not yet', 'a failed call is tried again with the same model'],
     ['handoffs', 'not yet', 'use `sub_agents`'],
@@ -177,6 +187,8 @@ const SECTIONS: { readonly [S in Section]: readonly Row[] } = {
     ['track_usage', 'not yet', 'usage is always booked', 'other version'],
     ['unload_api', 'no place on Lambda', 'for models that run on the same machine', 'other version'],
   ],
+  budget: budgetRows,
+  'budgets.*': budgetRows,
 }
 
 const TOOLSET_ROWS: readonly Row[] = [
