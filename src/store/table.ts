@@ -119,6 +119,8 @@ export const A = {
   cost: 'c',
   price: 'pr',
   bound: 'bo',
+  /** by how much a call went beyond its hold */
+  over: 'ov',
   finishReason: 'fr',
   responseId: 'id',
   answeredBy: 'ab',
