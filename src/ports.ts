@@ -65,6 +65,8 @@ export interface Logger {
 export interface Metrics {
   /** what a round has spent that has just finished; models by `provider/model`, `at` in epoch ms */
   roundFinished(round: { tenant: string; team: string; rows: readonly BookRow[]; at: number }): void
+  /** 80 per cent of a run's limit are spent, `at` in epoch ms */
+  budgetWarned(run: { tenant: string; team: string; runId: string; at: number }): void
 }
 
 /** Starts a worker for a session, asynchronously: at least once, at any time, in any order. A hint, never a fact. */

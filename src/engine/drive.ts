@@ -34,6 +34,8 @@ export interface Drive {
   leaseAt: number
   /** number of the slot before which this driver has put its mark, so that no older one puts an intent; -1: none */
   marked: number
+  /** which limit of the run, by its `limitSeq`, is known to be nearly spent; -1: none */
+  warnedSeq: number
   /** not before this time, epoch ms: what a provider asked for with its refusal */
   retryAt: number
   /** the first user message, read once */

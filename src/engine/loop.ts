@@ -6,7 +6,7 @@ import type { Run } from '../domain/run.ts'
 import { isTerminal } from '../domain/session.ts'
 import { dearestOf } from '../domain/team.ts'
 import type { End, Intent, Message, RequestSlot, ResponseSlot } from '../domain/turn.ts'
-import { NO_USAGE } from '../domain/usage.ts'
+import { addBooks, booksOf, NO_USAGE } from '../domain/usage.ts'
 import { callModel } from './call-model.ts'
 import { type Drive, firstMessage, nearDeadline, now, refresh, reload } from './drive.ts'
 import { endSession } from './end-session.ts'
@@ -18,9 +18,10 @@ import { renewLease } from './lease.ts'
 import { listStep } from './list-step.ts'
 import { pauseBefore } from './pause.ts'
 import { transcript } from './prompt.ts'
-import { repair, settleUp } from './settle.ts'
+import { amountOf, repair, settleUp } from './settle.ts'
 import { runTools } from './tools/run-tools.ts'
 import { waitForTime } from './wait.ts'
+import { warnBudget } from './warn-budget.ts'
 
 /** Drives a claimed session: looks at header and log, puts the next slot, again and again. */
 export async function loop(d: Drive): Promise<void> {
@@ -106,6 +107,7 @@ const outcome = (s: 'again' | 'gone' | 'asleep'): 'again' | 'gone' => (s === 'ag
 async function request(d: Drive, state: LogState, messages: readonly Message[]): Promise<'again' | 'gone'> {
   const agent = d.agent!
   const n = state.next.n
+  if (d.header.parentId === null && d.warnedSeq < d.header.limitSeq) await warn(d, state)
   const task = await firstMessageIfNeeded(d)
   const sofar = [...transcript(d.slots, n, task), ...messages]
   const at = now(d)
@@ -120,6 +122,12 @@ async function request(d: Drive, state: LogState, messages: readonly Message[]):
   if (put === 'written') d.slots.requests.set(n, slot)
   else await reload(d)
   return 'again'
+}
+
+/** The root sees what its whole tree has spent, as far as it has settled. */
+async function warn(d: Drive, state: LogState): Promise<void> {
+  const spent = amountOf(addBooks(booksOf(state.rows), d.header.kids))
+  if (await warnBudget(d.ctx, d.header, spent, d.run)) d.warnedSeq = d.header.limitSeq
 }
 
 /** The task stands in request 0, unless the first intent rode on the claim. */

@@ -71,6 +71,7 @@ async function claimAndDrive(ctx: EngineContext, ref: SessionRef, { deadlineAt }
     childrenPut: seen.status === 'waiting' ? seen.deleg.turn : -1,
     leaseAt: at,
     marked: -1,
+    warnedSeq: -1,
     retryAt: 0,
     ...(first && { task: first.task }),
   }

@@ -65,6 +65,7 @@ export async function startRun(ctx: EngineContext, request: StartRun): Promise<R
     maxConcurrency: request.maxConcurrency ?? Math.min(DEFAULT_MAX_CONCURRENCY, mostAtOnce(limits)),
     limit,
     limitSeq: 0,
+    budgetWarned: null,
     books: {},
     sessions: 0,
     v: 0,

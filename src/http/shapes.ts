@@ -66,6 +66,7 @@ export const budget = z.strictObject({
   tokens: z.nullable(count),
   heldUsd: maybeMoney,
   availableUsd: maybeMoney,
+  warnedAt: maybeTime.check(says('when 80 per cent of the limit were found to be spent; null: not yet')),
 })
 
 export const run = z.strictObject({

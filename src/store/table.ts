@@ -37,6 +37,8 @@ export const A = {
   maxConcurrency: 'mc',
   limitUsd: 'lu',
   limitTok: 'lt',
+  budgetWarnedAt: 'wd',
+  budgetWarnedSeq: 'wq',
   books: 'bk',
   sessions: 'sn',
   tags: 'tg',

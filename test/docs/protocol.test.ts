@@ -120,6 +120,7 @@ const FULL: readonly [section: string, write: (s: Store) => Promise<unknown>][] 
   ['W40', (s) => s.unask(ref, now)],
   ['W41', (s) => s.changeLimit(run, { seen: aRun(), limit: money(1), resume: { dueAt: T0 }, now })],
   ['W42', (s) => s.failWaiting(run, 1, now)],
+  ['W43', (s) => s.warnBudget(run, 0, now)],
   ['A new round', (s) => s.openRound(run, { seenRound: 1, inputRef: DRIVER, dueAt: T0, now })],
   ['A new round', (s) => s.reopenRoot(ref, 1, now)],
   ['A pause of a model', (s) => s.coolDown('local', 'crew', 'mini', T0)],
@@ -164,7 +165,7 @@ describe('docs/protocol.md', () => {
 
   test('has a section for every write that the store has', () => {
     const methods = [
-      ...'createRun cancelRun finishRun correctRun undueRun pushDue openRound deleteRun purgeRun changeLimit failWaiting'.split(
+      ...'createRun cancelRun finishRun correctRun undueRun pushDue openRound deleteRun purgeRun changeLimit failWaiting warnBudget'.split(
         ' ',
       ),
       ...'putHeader claim release heartbeat suspend unask stop cancelUnclaimed finish reopenRoot'.split(' '),

@@ -176,6 +176,7 @@ async function claimed(engine: TestEngine, run: Run): Promise<Drive> {
     childrenPut: -1,
     leaseAt: now,
     marked: -1,
+    warnedSeq: -1,
     retryAt: 0,
   }
 }
