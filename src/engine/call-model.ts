@@ -10,6 +10,7 @@ import { type Drive, firstMessage, nearDeadline, now, reload } from './drive.ts'
 import { modelOf } from './estimate.ts'
 import { causeOf } from './failure.ts'
 import { boundFor, intentFor, promptOf } from './intent.ts'
+import { potsCover } from './pots.ts'
 import { transcript } from './prompt.ts'
 import { repair } from './settle.ts'
 import { instantResults } from './tools/run-tools.ts'
@@ -138,8 +139,9 @@ function withNext(d: Drive, state: LogState, open: Intent, slot: ResponseSlot): 
   if (!results) return slot
   const messages = [...transcript(d.slots, slot.n, d.task), slot.message, ...results]
   const at = now(d)
-  const next = intentFor({ ...d, agent }, boundFor({ ...d, agent }, messages, at), at)
+  const bound = boundFor({ ...d, agent }, messages, at)
+  const next = intentFor({ ...d, agent }, bound, at)
   const spent = add(sub(state.spent, open.hold), chargeOf(slot))
-  if (!covers(d.header.own, add(spent, next.hold))) return slot
+  if (!covers(d.header.own, add(spent, next.hold)) || !potsCover(d, slot, bound)) return slot
   return { ...slot, results, next }
 }

@@ -1,12 +1,7 @@
 import { type InputIssue, SubledgerError } from '../domain/errors.ts'
 import { type Amount, min, parseUsd, UNLIMITED } from '../domain/money.ts'
-import {
-  type AgentDefinition,
-  type BudgetDefinition,
-  findAgent,
-  isPriced,
-  type TeamDefinition,
-} from '../domain/team.ts'
+import { amountFrom } from '../domain/pot.ts'
+import { type AgentDefinition, findAgent, isPriced, type TeamDefinition } from '../domain/team.ts'
 
 /** What may be said of a limit: USD as a decimal text, tokens of input and output together. A part left out: no limit. */
 export interface Budget {
@@ -38,12 +33,6 @@ export function limitOf(budget: Budget | undefined): Amount {
     throw new SubledgerError('bad_request', issues.map((i) => `${i.path}: ${i.message}`).join('; '), { issues })
   return limit
 }
-
-/** What a budget of a team file allows; its time is no part of it. */
-export const amountFrom = (budget: BudgetDefinition | undefined): Amount => ({
-  usd: budget?.usd === undefined ? UNLIMITED : parseUsd(budget.usd),
-  tok: budget?.tokens === undefined ? UNLIMITED : BigInt(budget.tokens),
-})
 
 /**
  * The limit of a run of this team: what is asked for, and no more than the team's own ceiling.

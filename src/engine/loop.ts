@@ -17,6 +17,7 @@ import { boundFor, intentFor } from './intent.ts'
 import { renewLease } from './lease.ts'
 import { listStep } from './list-step.ts'
 import { pauseBefore } from './pause.ts'
+import { fundPots } from './pots.ts'
 import { transcript } from './prompt.ts'
 import { amountOf, repair, settleUp } from './settle.ts'
 import { runTools } from './tools/run-tools.ts'
@@ -116,7 +117,10 @@ async function request(d: Drive, state: LogState, messages: readonly Message[]):
   const funded = enough ? call : await fundCall(d, state, call, at)
   if (funded === 'gone' || funded === 'again') return funded
   if (funded === 'none') return close(d, state, refusal(call))
-  const intent = intentFor({ ...d, agent }, funded, at)
+  const paid = await fundPots(d, state, funded, at)
+  if (typeof paid === 'string') return paid
+  if ('status' in paid) return close(d, state, paid)
+  const intent = intentFor({ ...d, agent }, paid, at)
   const slot: RequestSlot = { n, round: d.header.round, messages, intent, at }
   const put = await d.ctx.store.putRequest(d.ref, slot, d.driver)
   if (put === 'written') d.slots.requests.set(n, slot)

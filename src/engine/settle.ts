@@ -4,6 +4,7 @@ import { type Amount, add, isZero, sub, ZERO } from '../domain/money.ts'
 import type { SessionRef } from '../domain/run.ts'
 import {
   isClaimable,
+  isOutOfBudget,
   isTerminal,
   mayRun,
   type SessionHeader,
@@ -132,7 +133,7 @@ async function finishRun(ctx: Ctx, root: SessionHeader): Promise<void> {
   const books = subtreeBooks(root)
   await warnBudget(ctx, root, amountOf(books), run)
   // out of money is no end: the run waits for some days, in case its limit is raised
-  const waits = root.status === 'failed' && root.stopReason === 'budget' && !run.stop
+  const waits = isOutOfBudget(root) && !run.stop
   const { retentionMs } = ctx.settings
   // one that waits is kept, whatever its age
   const expiresAt = retentionMs === undefined || waits ? undefined : Math.ceil((now + retentionMs) / 1000)
