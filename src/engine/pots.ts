@@ -262,8 +262,8 @@ async function settlePot(d: Drive, pot: Pot): Promise<void> {
       known = seen.held[me] ?? null
       const waiter = waiterOf(me)
       if (seen.held[waiter]) await store.settleHold(ref, waiter, ZERO, ZERO)
-      // there is no older driver whose hold could come late
-      if (known === null && d.attempt === 1) return
+      // there is no older driver whose hold could come late; but it may have been settled by a write whose answer was lost
+      if (known === null && d.attempt === 1) return wakeWaiters(d, pot, seen, AT_ONCE)
     }
     const settled = await store.settleHold(ref, me, known, known ? spentIn(d, pot) : ZERO)
     if (settled.written) return wakeWaiters(d, pot, settled.item, AT_ONCE)
