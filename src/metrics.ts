@@ -16,13 +16,14 @@ const METRICS = [
   { Name: 'CostUsd', Unit: 'None' },
   { Name: 'UnpricedCalls', Unit: 'Count' },
 ] as const
+const WARNINGS = [{ Name: 'BudgetWarnings', Unit: 'Count' }] as const
 const DIMENSIONS = ['Team', 'Agent', 'Model', 'Outcome'] as const
 /** CloudWatch takes dimensions of so many characters of ASCII, and none that is empty. */
 const LONGEST = 250
 
 /**
  * Tokens and cost of each finished round in CloudWatch's embedded metric format: a log line for each agent, model and
- * outcome, out of which CloudWatch makes metrics. The cost is written as the exact decimal that it is.
+ * outcome, out of which CloudWatch makes metrics; and a line for each budget that is nearly spent. The cost is written as the exact decimal that it is.
  */
 export function createEmbeddedMetrics(
   write: (line: string) => void = (line) => void process.stdout.write(`${line}\n`),
@@ -31,6 +32,22 @@ export function createEmbeddedMetrics(
     roundFinished({ tenant, team, rows, at }) {
       // what a round brings to nothing or below (a correction that it takes over) is none of its spending
       for (const row of sumRows(rows)) if (row.totals.calls > 0) write(line(tenant, team, row, at))
+    },
+    budgetWarned({ tenant, team, runId, at }) {
+      const fields = {
+        _aws: {
+          Timestamp: at,
+          CloudWatchMetrics: [{ Namespace: NAMESPACE, Dimensions: [['Team']], Metrics: WARNINGS }],
+        },
+        time: new Date(at).toISOString(),
+        level: 'warn',
+        message: '80 per cent of the budget are spent',
+        tenant,
+        runId,
+        Team: dimension(team),
+        BudgetWarnings: 1,
+      }
+      write(JSON.stringify(fields))
     },
   }
 }

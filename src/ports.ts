@@ -23,6 +23,7 @@ import type { End, ErrorInfo, Intent, ResponseSlot, StopReason } from './domain/
 import type { BookRow, Books } from './domain/usage.ts'
 import type { ApprovalStore } from './ports/approval-store.ts'
 import type { IdempotencyStore } from './ports/idempotency-store.ts'
+import type { LimitStore } from './ports/limit-store.ts'
 import type { LogStore } from './ports/log-store.ts'
 import type { MoneyStore } from './ports/money-store.ts'
 import type { PlaceStore } from './ports/place-store.ts'
@@ -57,6 +58,8 @@ export interface Logger {
 export interface Metrics {
   /** what a round has spent that has just finished; models by `provider/model`, `at` in epoch ms */
   roundFinished(round: { tenant: string; team: string; rows: readonly BookRow[]; at: number }): void
+  /** 80 per cent of a run's limit are spent, `at` in epoch ms */
+  budgetWarned(run: { tenant: string; team: string; runId: string; at: number }): void
 }
 
 /** Starts a worker for a session, asynchronously: at least once, at any time, in any order. A hint, never a fact. */
@@ -130,7 +133,8 @@ export interface Store
     ScheduleStore,
     PlaceStore,
     MoneyStore,
-    ApprovalStore {
+    ApprovalStore,
+    LimitStore {
   // ---- the run
   /** before W1; the same text under the same hash */
   putDefinition(ref: RunRef, hash: string, definition: TeamDefinition): Promise<void>

@@ -98,6 +98,10 @@ export const takeAhead = (needed: Amount, hold: Amount, avail: Amount): Amount =
     return needed[k] + (spare <= 0n ? 0n : spare < ahead ? spare : ahead)
   })
 
+/** Whether 80 per cent of a limit are spent, in money or in tokens. A limit of 0 is blocked, and not nearly spent. */
+export const isNearlySpent = (limit: Amount, spent: Amount): boolean =>
+  KINDS.some((k) => limit[k] > 0n && limit[k] < UNLIMITED && spent[k] * 5n >= limit[k] * 4n)
+
 /** What is above zero of it. */
 export const positive = (a: Amount): Amount => each((k) => (a[k] > 0n ? a[k] : 0n))
 

@@ -1,4 +1,4 @@
-import { type Amount, add, ZERO } from './money.ts'
+import { type Amount, add, isZero, missing, ZERO } from './money.ts'
 import type { SessionHeader } from './session.ts'
 import type { End, Intent, LogSlots, ResponseSlot } from './turn.ts'
 import { addRow, type BookRow, NO_TOTALS, type Totals } from './usage.ts'
@@ -46,6 +46,12 @@ export const chargeOf = (r: ResponseSlot): Amount =>
     : r.outcome === 'unknown' && r.bound
       ? r.bound.hold
       : { usd: r.cost ?? 0n, tok: BigInt(r.usage.inputTokens + r.usage.outputTokens) }
+
+/** By how much a known call went beyond its hold; undefined: not at all. */
+export function beyondHold(r: Pick<ResponseSlot, 'cost' | 'usage'>, hold: Amount): Amount | undefined {
+  const over = missing(hold, { usd: r.cost ?? 0n, tok: BigInt(r.usage.inputTokens + r.usage.outputTokens) })
+  return isZero(over) ? undefined : over
+}
 
 /** A call's part of the books. */
 export const totalsOf = (r: ResponseSlot): Totals =>

@@ -39,6 +39,8 @@ export interface Run extends RunRef {
   readonly limit: Amount
   /** raised with every change of the limit */
   readonly limitSeq: number
+  /** when it was found that 80 per cent of the limit were spent, epoch ms, and of which limit, by its `limitSeq` */
+  readonly budgetWarned: { readonly at: number; readonly limitSeq: number } | null
   /** totals as of the last finished round; version `v` of the root's */
   readonly books: Books
   /** number of sessions as of the last finished round */

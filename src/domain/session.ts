@@ -1,4 +1,5 @@
 import type { Amount } from './money.ts'
+import { TEAM_BUDGET } from './pot.ts'
 import type { ErrorInfo, Intent, StopReason } from './turn.ts'
 import { addBooks, type BookRow, type Books, booksOf } from './usage.ts'
 
@@ -136,6 +137,10 @@ export const isTerminal = (h: { readonly status: string }): boolean =>
 
 /** A session of a task of a list. One that was put for the books alone, because it was never born, has no agent. */
 export const isTask = (h: Pick<SessionHeader, 'kind' | 'agent'>): boolean => h.kind === 'task' && h.agent !== null
+
+/** Ended because its run's money did not reach: more of it could help. A pot of the team file stays as it is. */
+export const isOutOfBudget = (h: SessionHeader): boolean =>
+  h.status === 'failed' && h.stopReason === 'budget' && h.error?.code !== TEAM_BUDGET
 
 /** Waits for nothing any more (or its time is up), or was never driven: whoever comes may claim it. */
 export const isClaimable = (h: SessionHeader, now: number): boolean =>

@@ -24,8 +24,22 @@ export interface TeamDefinition {
   readonly models: { readonly [name: string]: ModelDefinition }
   /** which tool calls run, wait for an approval, or are refused; left out: all run */
   readonly permissions?: Permissions
+  /** the one ceiling of every run */
+  readonly budget?: BudgetDefinition
+  /** pots that agents draw from, by name: one of each in every run, shared by all its sessions */
+  readonly budgets?: { readonly [name: string]: BudgetDefinition }
   /** what its run began with, where the deployment does not leave it at the usual; see configured-limits.ts */
   readonly limits?: { readonly depth: number; readonly width: number }
+}
+
+/** Limits of a team file; what is left out is not limited, and 0 lets no call through. */
+export interface BudgetDefinition {
+  /** a decimal text with at most twelve decimals */
+  readonly usd?: string
+  /** of input and output together */
+  readonly tokens?: number
+  /** working time: the sum of the durations of calls */
+  readonly timeMs?: number
 }
 
 export interface AgentDefinition {
@@ -41,6 +55,8 @@ export interface AgentDefinition {
   readonly maxIterations: number | null
   /** what happens to children that still work when the agent answers: `stop` them (the default) or `wait` for them */
   readonly atEnd?: 'stop' | 'wait'
+  /** keys of `budgets`: all of them apply to its calls */
+  readonly budgets?: readonly string[]
 }
 
 /** `transfer_task` needs no toolset: an agent with sub-agents has it. */

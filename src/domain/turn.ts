@@ -121,6 +121,8 @@ export interface ResponseSlot {
   readonly price: Price | null
   /** what was set aside for it; kept when an unknown outcome is replaced */
   readonly bound?: { readonly hold: Amount; readonly estimate: number; readonly cap: number }
+  /** by how much it cost or used more than was set aside for it; left out: it kept within */
+  readonly over?: Amount
   readonly message?: AssistantMessage
   readonly finishReason?: FinishReason
   /** the provider's id of the response */

@@ -1,6 +1,6 @@
 import { DEFAULT_MAX_ITERATIONS } from '../domain/limits.ts'
 import type { LogState } from '../domain/log.ts'
-import { chargeOf } from '../domain/log.ts'
+import { beyondHold, chargeOf } from '../domain/log.ts'
 import { add, covers, sub } from '../domain/money.ts'
 import { costOf } from '../domain/pricing.ts'
 import { priceOf } from '../domain/team.ts'
@@ -10,6 +10,7 @@ import { type Drive, firstMessage, nearDeadline, now, reload } from './drive.ts'
 import { modelOf } from './estimate.ts'
 import { causeOf } from './failure.ts'
 import { boundFor, intentFor, promptOf } from './intent.ts'
+import { potsCover } from './pots.ts'
 import { transcript } from './prompt.ts'
 import { repair } from './settle.ts'
 import { instantResults } from './tools/run-tools.ts'
@@ -100,6 +101,9 @@ function outcomeSlot(d: Drive, n: number, intent: Intent, result: ModelResult, s
   const price = priceOf(d.team.models[intent.model]!, { at: intent.at, inputTokens: usage.inputTokens, answeredBy })
   // a call that was refused before any work cost nothing, whether its model has a price or not
   const free = result.usageSource === 'reported' && usage.inputTokens === 0 && usage.outputTokens === 0
+  const cost = free ? 0n : costOf(usage, price)
+  const over = beyondHold({ usage, cost }, intent.hold)
+  if (over) d.ctx.log.info('a call cost more than was set aside for it', { ...d.ref, turn: n, model: intent.model })
   return {
     n,
     outcome: result.message ? 'accepted' : 'failed',
@@ -110,8 +114,9 @@ function outcomeSlot(d: Drive, n: number, intent: Intent, result: ModelResult, s
     ...(result.failure && { cause: causeOf(result.failure) }),
     usage,
     usageSource: result.usageSource,
-    cost: free ? 0n : costOf(usage, price),
+    cost,
     price,
+    ...(over && { over }),
     ...(result.message && { message: result.message }),
     finishReason: result.finishReason,
     ...(result.responseId !== undefined && { responseId: result.responseId }),
@@ -134,8 +139,9 @@ function withNext(d: Drive, state: LogState, open: Intent, slot: ResponseSlot): 
   if (!results) return slot
   const messages = [...transcript(d.slots, slot.n, d.task), slot.message, ...results]
   const at = now(d)
-  const next = intentFor({ ...d, agent }, boundFor({ ...d, agent }, messages, at), at)
+  const bound = boundFor({ ...d, agent }, messages, at)
+  const next = intentFor({ ...d, agent }, bound, at)
   const spent = add(sub(state.spent, open.hold), chargeOf(slot))
-  if (!covers(d.header.own, add(spent, next.hold))) return slot
+  if (!covers(d.header.own, add(spent, next.hold)) || !potsCover(d, slot, bound)) return slot
   return { ...slot, results, next }
 }

@@ -1,3 +1,4 @@
+import type { Amount } from '../domain/money.ts'
 import type { Run, SessionRef } from '../domain/run.ts'
 import type { SessionHeader } from '../domain/session.ts'
 import type { AgentDefinition, TeamDefinition } from '../domain/team.ts'
@@ -34,6 +35,12 @@ export interface Drive {
   leaseAt: number
   /** number of the slot before which this driver has put its mark, so that no older one puts an intent; -1: none */
   marked: number
+  /** what it holds in its pots, as far as this driver knows; null: nothing. By item */
+  readonly pots: Map<string, Amount | null>
+  /** they are settled: its log is closed */
+  potsSettled: boolean
+  /** which limit of the run, by its `limitSeq`, is known to be nearly spent; -1: none */
+  warnedSeq: number
   /** not before this time, epoch ms: what a provider asked for with its refusal */
   retryAt: number
   /** the first user message, read once */

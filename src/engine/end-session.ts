@@ -9,6 +9,7 @@ import { cutBytes } from '../domain/text.ts'
 import type { End, ResponseSlot } from '../domain/turn.ts'
 import { type Drive, now, refresh, type Step } from './drive.ts'
 import { newHeader } from './new-header.ts'
+import { settlePots } from './pots.ts'
 import { settleUp } from './settle.ts'
 import { waitFor } from './wait.ts'
 
@@ -21,6 +22,8 @@ const AT_ONCE = 10
  */
 export async function endSession(d: Drive, state: LogState): Promise<Step> {
   const h = d.header
+  // no call can begin any more: what is left in its pots is for the others
+  await settlePots(d)
   if (h.pending.size > 0) {
     const leave = d.agent?.atEnd === 'wait' && state.kind === 'final' && !h.stop && !d.run.stop
     if (!leave) await stopChildren(d, h)

@@ -3,10 +3,11 @@ import type { LogState } from '../domain/log.ts'
 import { add, covers, isZero, sub } from '../domain/money.ts'
 import type { SessionRef } from '../domain/run.ts'
 import { MONEY, type SessionHeader } from '../domain/session.ts'
-import type { RequestSlot } from '../domain/turn.ts'
-import { type Drive, now, refresh, reload } from './drive.ts'
+import { type Drive, now, refresh } from './drive.ts'
 import { type CallBound, modelOf, shrinkCall } from './estimate.ts'
+import { mark } from './mark.ts'
 import { haveOwn } from './money.ts'
+import { restPots, wakeAtPots } from './pots.ts'
 import { finishGiving, pathTo, survey } from './survey.ts'
 import { letIn } from './wait.ts'
 import { getUp, wakeNeedy } from './wake-needy.ts'
@@ -53,6 +54,8 @@ export async function fundCall(
       wanted = smaller
       continue
     }
+    // nor does it keep anything of its pots while it sleeps
+    if ((await restPots(d, state)) === 'again') return 'again'
     return lieDown(d, state, call, path)
   }
 }
@@ -91,22 +94,6 @@ async function standBack(d: Drive, state: LogState): Promise<'done' | 'again' | 
   }
   await register(d, parentRef)
   return 'done'
-}
-
-/**
- * What an older driver may still put must not be put against money that is given away: the next place in the log is taken.
- * The first driver of a session has none before it.
- */
-async function mark(d: Drive, state: LogState): Promise<boolean> {
-  const { n } = state.next
-  if (d.attempt === 1 || d.marked === n - 1) return true
-  const slot: RequestSlot = { n, round: d.header.round, messages: [], at: now(d) }
-  const put = await d.ctx.store.putRequest(d.ref, slot, d.driver)
-  if (put === 'written') {
-    d.slots.requests.set(n, slot)
-    d.marked = n
-  } else await reload(d)
-  return false
 }
 
 async function register(d: Drive, parentRef: SessionRef): Promise<void> {
@@ -152,6 +139,7 @@ async function lieDown(d: Drive, state: LogState, call: CallBound, path: readonl
     // it may have been written, and the answer was lost
     if (h.attempt !== d.attempt || h.status !== 'waiting' || !h.asks.has(MONEY)) return 'again'
   }
+  await wakeAtPots(d)
   // a session that sleeps gives its own place to its children
   const h = await refresh(d)
   if (h.needs.size > 0) await wakeNeedy(d.ctx, d.ref, { ...h, asks: new Set() })

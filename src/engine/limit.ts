@@ -1,6 +1,7 @@
 import { type InputIssue, SubledgerError } from '../domain/errors.ts'
-import { type Amount, parseUsd, UNLIMITED } from '../domain/money.ts'
-import { findAgent, isPriced, type TeamDefinition } from '../domain/team.ts'
+import { type Amount, min, parseUsd, UNLIMITED } from '../domain/money.ts'
+import { amountFrom } from '../domain/pot.ts'
+import { type AgentDefinition, findAgent, isPriced, type TeamDefinition } from '../domain/team.ts'
 
 /** What may be said of a limit: USD as a decimal text, tokens of input and output together. A part left out: no limit. */
 export interface Budget {
@@ -33,6 +34,13 @@ export function limitOf(budget: Budget | undefined): Amount {
   return limit
 }
 
+/**
+ * The limit of a run of this team: what is asked for, and no more than the team's own ceiling.
+ * @throws SubledgerError bad_request
+ */
+export const runLimit = (asked: Budget | undefined, team: TeamDefinition): Amount =>
+  min(limitOf(asked), amountFrom(team.budget))
+
 function usdOf(text: string): bigint {
   try {
     const usd = parseUsd(text)
@@ -49,21 +57,42 @@ export function reachable(team: TeamDefinition, first: readonly string[]): strin
   return [...found]
 }
 
+/** Whether anything of a run is limited in money: the run itself, or a pot of its team. */
+export const limitsMoney = (limit: Amount, team: TeamDefinition): boolean =>
+  limit.usd < UNLIMITED || Object.values(team.budgets ?? {}).some((pot) => pot.usd !== undefined)
+
+/** What limits an agent in money, as an error names it; undefined: nothing. */
+function moneyLimit(team: TeamDefinition, agent: AgentDefinition, limit: Amount, asked: Budget | undefined) {
+  if (asked?.usd !== undefined) return { path: '/budget/usd', said: '' }
+  if (limit.usd < UNLIMITED) return { path: '/team', said: ' under the team\'s "budget.max_cost"' }
+  const pot = agent.budgets?.find((name) => team.budgets?.[name]?.usd !== undefined)
+  return pot === undefined ? undefined : { path: '/team', said: ` under "budgets.${pot}.max_cost"` }
+}
+
 /**
  * Under a limit in money each agent that may come to work must have a price: nothing is held for a call without one.
+ * @param asked what the request limits; the rest is the team file's
  * @throws SubledgerError unpriced_model
  */
-export function checkPriced(team: TeamDefinition, first: readonly string[]): void {
+export function checkPriced(
+  team: TeamDefinition,
+  first: readonly string[],
+  limit: Amount,
+  asked: Budget | undefined,
+): void {
   const issues = reachable(team, first).flatMap((name): InputIssue[] => {
     const agent = findAgent(team, name)
     const model = agent && team.models[agent.model]
     if (!model || isPriced(model)) return []
-    const what = `the agent "${name}" uses "${agent.model}" (${model.provider}/${model.model}), whose price is not known`
-    return [{ path: '/budget/usd', message: what }]
+    const by = moneyLimit(team, agent, limit, asked)
+    if (!by) return []
+    const which = `uses "${agent.model}" (${model.provider}/${model.model}), whose price is not known`
+    return [{ path: by.path, message: `the agent "${name}"${by.said} ${which}` }]
   })
   if (issues.length === 0) return
   const what = issues.map((i) => i.message).join('; ')
-  const help = 'Give the model a "cost" in the team file (USD per million tokens), or limit "tokens" in place of "usd".'
+  const instead = asked?.usd === undefined ? '"max_tokens" in place of "max_cost"' : '"tokens" in place of "usd"'
+  const help = `Give the model a "cost" in the team file (USD per million tokens), or limit ${instead}.`
   throw new SubledgerError('unpriced_model', `A budget in USD needs a price for every model: ${what}. ${help}`, {
     issues: issues.slice(0, 20),
   })

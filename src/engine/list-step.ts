@@ -3,7 +3,7 @@ import { childSessionId, rootSessionId } from '../domain/ids.ts'
 import { GROUP_SIZE } from '../domain/limits.ts'
 import type { LogState } from '../domain/log.ts'
 import { FIRST_INPUT_REF } from '../domain/run.ts'
-import { isTask, type SessionHeader } from '../domain/session.ts'
+import { isOutOfBudget, isTask, type SessionHeader } from '../domain/session.ts'
 import type { End, RequestSlot } from '../domain/turn.ts'
 import { delegate, type Kid } from './delegate.ts'
 import { type Drive, now, reload, type Step } from './drive.ts'
@@ -96,7 +96,7 @@ async function refusedOnes(d: Drive, places: readonly number[], next: number): P
     if (h.kind === 'group' || isTask(h)) last.set(h.via.index, h)
   return places.filter((index) => {
     const h = last.get(index)
-    return !h || (h.status === 'failed' && h.stopReason === 'budget')
+    return !h || isOutOfBudget(h)
   })
 }
 

@@ -6,7 +6,7 @@ import type { Run } from '../domain/run.ts'
 import { isTerminal } from '../domain/session.ts'
 import { dearestOf } from '../domain/team.ts'
 import type { End, Intent, Message, RequestSlot, ResponseSlot } from '../domain/turn.ts'
-import { NO_USAGE } from '../domain/usage.ts'
+import { addBooks, booksOf, NO_USAGE } from '../domain/usage.ts'
 import { callModel } from './call-model.ts'
 import { type Drive, firstMessage, nearDeadline, now, refresh, reload } from './drive.ts'
 import { endSession } from './end-session.ts'
@@ -17,10 +17,12 @@ import { boundFor, intentFor } from './intent.ts'
 import { renewLease } from './lease.ts'
 import { listStep } from './list-step.ts'
 import { pauseBefore } from './pause.ts'
+import { fundPots } from './pots.ts'
 import { transcript } from './prompt.ts'
-import { repair, settleUp } from './settle.ts'
+import { amountOf, repair, settleUp } from './settle.ts'
 import { runTools } from './tools/run-tools.ts'
 import { waitForTime } from './wait.ts'
+import { warnBudget } from './warn-budget.ts'
 
 /** Drives a claimed session: looks at header and log, puts the next slot, again and again. */
 export async function loop(d: Drive): Promise<void> {
@@ -107,6 +109,7 @@ const outcome = (s: 'again' | 'gone' | 'asleep'): 'again' | 'gone' => (s === 'ag
 async function request(d: Drive, state: LogState, messages: readonly Message[]): Promise<'again' | 'gone'> {
   const agent = d.agent!
   const n = state.next.n
+  if (d.header.parentId === null && d.warnedSeq < d.header.limitSeq) await warn(d, state)
   const task = await firstMessageIfNeeded(d)
   const sofar = [...transcript(d.slots, n, task), ...messages]
   const at = now(d)
@@ -115,12 +118,21 @@ async function request(d: Drive, state: LogState, messages: readonly Message[]):
   const funded = enough ? call : await fundCall(d, state, call, at)
   if (funded === 'gone' || funded === 'again') return funded
   if (funded === 'none') return close(d, state, refusal(call))
-  const intent = intentFor({ ...d, agent }, funded, at)
+  const paid = await fundPots(d, state, funded, at)
+  if (typeof paid === 'string') return paid
+  if ('status' in paid) return close(d, state, paid)
+  const intent = intentFor({ ...d, agent }, paid, at)
   const slot: RequestSlot = { n, round: d.header.round, messages, intent, at }
   const put = await d.ctx.store.putRequest(d.ref, slot, d.driver)
   if (put === 'written') d.slots.requests.set(n, slot)
   else await reload(d)
   return 'again'
+}
+
+/** The root sees what its whole tree has spent, as far as it has settled. */
+async function warn(d: Drive, state: LogState): Promise<void> {
+  const spent = amountOf(addBooks(booksOf(state.rows), d.header.kids))
+  if (await warnBudget(d.ctx, d.header, spent, d.run)) d.warnedSeq = d.header.limitSeq
 }
 
 /** The task stands in request 0, unless the first intent rode on the claim. */

@@ -1,4 +1,5 @@
 import { SubledgerError } from '../domain/errors.ts'
+import { beyondHold } from '../domain/log.ts'
 import { costOf } from '../domain/pricing.ts'
 import type { RunRef, SessionRef } from '../domain/run.ts'
 import { priceOf, type TeamDefinition } from '../domain/team.ts'
@@ -160,14 +161,17 @@ function settledSlot(call: Call, r: Receipt, team: TeamDefinition): ResponseSlot
   const definition = Object.hasOwn(team.models, call.model) ? team.models[call.model] : undefined
   const asked = { at: call.startedAt, inputTokens: usage.inputTokens, answeredBy: r.model }
   const price = definition ? priceOf(definition, asked) : null
+  const cost = free ? 0n : costOf(usage, price)
+  const over = slot.bound && beyondHold({ usage, cost }, slot.bound.hold)
   return {
     ...slot,
     outcome: free ? 'failed' : 'duplicate',
     cause: free ? 'settled from a receipt: nothing was charged' : 'settled from a receipt: its answer never came',
     usage,
     usageSource: 'reported',
-    cost: free ? 0n : costOf(usage, price),
+    cost,
     price,
+    ...(over && { over }),
     ...(r.responseId !== undefined && { responseId: r.responseId }),
     ...(r.model !== undefined && r.model !== definition?.model && { answeredBy: r.model }),
   }

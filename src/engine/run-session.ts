@@ -1,5 +1,6 @@
 import { isBlocked } from '../domain/budget.ts'
 import { covers, ZERO } from '../domain/money.ts'
+import { potsOf } from '../domain/pot.ts'
 import type { Run, SessionRef } from '../domain/run.ts'
 import { isClaimable, isTerminal, type SessionHeader } from '../domain/session.ts'
 import { type AgentDefinition, findAgent, type TeamDefinition } from '../domain/team.ts'
@@ -71,6 +72,9 @@ async function claimAndDrive(ctx: EngineContext, ref: SessionRef, { deadlineAt }
     childrenPut: seen.status === 'waiting' ? seen.deleg.turn : -1,
     leaseAt: at,
     marked: -1,
+    pots: new Map(),
+    potsSettled: false,
+    warnedSeq: -1,
     retryAt: 0,
     ...(first && { task: first.task }),
   }
@@ -110,7 +114,10 @@ async function firstIntent(
   const task: UserMessage = { role: 'user', content: taskMessage(text) }
   const at = ctx.clock.now()
   const call = boundFor({ team, agent }, [task], at)
-  if (isBlocked(run.limit) || !covers(seen.own, call.hold) || covers(ZERO, seen.own)) return { intent: null, task }
+  // what is held in pots is held before the intent
+  const drawn = potsOf(team, agent).length > 0
+  if (drawn || isBlocked(run.limit) || !covers(seen.own, call.hold) || covers(ZERO, seen.own))
+    return { intent: null, task }
   const intent = intentFor({ team, agent, driver, attempt: 1 }, call, at)
   return { intent, task }
 }

@@ -4,6 +4,7 @@ import { type Amount, add, isZero, sub, ZERO } from '../domain/money.ts'
 import type { SessionRef } from '../domain/run.ts'
 import {
   isClaimable,
+  isOutOfBudget,
   isTerminal,
   mayRun,
   type SessionHeader,
@@ -16,6 +17,7 @@ import { addRow, type BookRow, type Books, known, NO_TOTALS, subBooks, subTotals
 import type { EngineContext } from './context.ts'
 import { reportUsage } from './usage-item.ts'
 import { wakeNeedy } from './wake-needy.ts'
+import { warnBudget } from './warn-budget.ts'
 
 type Ctx = Pick<EngineContext, 'store' | 'teams' | 'invoker' | 'clock' | 'ids' | 'log' | 'metrics' | 'settings'>
 
@@ -74,6 +76,7 @@ export async function settleUp(ctx: Ctx, ref: SessionRef, ended?: SessionHeader)
     await wake(ctx, parentRef, settled.item)
     await startNext(ctx, parentRef, settled.item, h)
     await wakeNeedy(ctx, parentRef, settled.item)
+    if (settled.item.parentId === null) await warnBudget(ctx, settled.item, amountOf(subtreeBooks(settled.item)))
     if (mayChange) await push(ctx, ref)
     return
   }
@@ -128,8 +131,9 @@ async function finishRun(ctx: Ctx, root: SessionHeader): Promise<void> {
   const spent = await reportUsage(ctx, run, root)
   const now = ctx.clock.now()
   const books = subtreeBooks(root)
+  await warnBudget(ctx, root, amountOf(books), run)
   // out of money is no end: the run waits for some days, in case its limit is raised
-  const waits = root.status === 'failed' && root.stopReason === 'budget' && !run.stop
+  const waits = isOutOfBudget(root) && !run.stop
   const { retentionMs } = ctx.settings
   // one that waits is kept, whatever its age
   const expiresAt = retentionMs === undefined || waits ? undefined : Math.ceil((now + retentionMs) / 1000)

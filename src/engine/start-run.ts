@@ -2,7 +2,7 @@ import { DEFAULT_LIMITS, type Limits } from '../domain/configured-limits.ts'
 import { type InputIssue, SubledgerError } from '../domain/errors.ts'
 import { definitionHash, rootSessionId, TENANT } from '../domain/ids.ts'
 import { DEFAULT_MAX_CONCURRENCY, MAX_TAG_BYTES, MAX_TAGS } from '../domain/limits.ts'
-import { type Amount, UNLIMITED } from '../domain/money.ts'
+import type { Amount } from '../domain/money.ts'
 import { FIRST_INPUT_REF, type Run, type RunInput, type RunRef } from '../domain/run.ts'
 import { findAgent, type TeamDefinition } from '../domain/team.ts'
 import { byteLength } from '../domain/text.ts'
@@ -10,7 +10,7 @@ import type { EngineContext } from './context.ts'
 import { definitionOf } from './definition.ts'
 import { freezeLimits } from './freeze-limits.ts'
 import { freezePrices, unpricedModels, withoutGaps } from './freeze-prices.ts'
-import { type Budget, checkPriced, limitOf } from './limit.ts'
+import { type Budget, checkPriced, limitOf, limitsMoney, runLimit } from './limit.ts'
 import { rootHeader } from './new-header.ts'
 import { takePlace } from './take-place.ts'
 
@@ -25,7 +25,7 @@ export interface StartRun {
   readonly input?: string | undefined
   readonly tasks?: readonly { agent: string; task: string; expectedOutput?: string | undefined }[] | undefined
   readonly maxConcurrency?: number | undefined
-  /** the most that the run may cost or use; none: no limit */
+  /** the most that the run may cost or use, if the team's own ceiling is not lower; none: no other limit */
   readonly budget?: Budget | undefined
   readonly tags?: { readonly [key: string]: string } | undefined
   /** id of the run, where the caller has chosen one already (an idempotent retry); made here otherwise */
@@ -66,6 +66,7 @@ export async function startRun(ctx: EngineContext, request: StartRun): Promise<R
     maxConcurrency: request.maxConcurrency ?? Math.min(DEFAULT_MAX_CONCURRENCY, mostAtOnce(limits)),
     limit,
     limitSeq: 0,
+    budgetWarned: null,
     books: {},
     sessions: 0,
     v: 0,
@@ -143,12 +144,14 @@ async function freeze(
   input: RunInput,
   limits: Limits,
 ): Promise<{ team: TeamDefinition; limit: Amount }> {
-  const limit = limitOf(request.budget)
+  limitOf(request.budget) // what is wrong with it comes before the team
   const said = await ctx.teams.get(request.team)
   checkAgents(said, request, input)
   const priced = await freezePrices(ctx.prices, said)
-  if (limit.usd < UNLIMITED) checkPriced(priced, firstAgents(priced, request, input))
-  return { team: freezeLimits(limit.usd < UNLIMITED ? withoutGaps(priced) : priced, limits), limit }
+  const limit = runLimit(request.budget, priced)
+  const money = limitsMoney(limit, priced)
+  if (money) checkPriced(priced, firstAgents(priced, request, input), limit, request.budget)
+  return { team: freezeLimits(money ? withoutGaps(priced) : priced, limits), limit }
 }
 
 const firstAgents = (team: TeamDefinition, request: StartRun, input: RunInput): string[] =>

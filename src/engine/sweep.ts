@@ -2,7 +2,7 @@ import { rootSessionId } from '../domain/ids.ts'
 import { DUE_SHARDS } from '../domain/limits.ts'
 import { isGone, type Run, type RunRef, type SessionRef } from '../domain/run.ts'
 import { isClaimable, isTerminal, mayRun, type SessionHeader } from '../domain/session.ts'
-import { unknown } from '../domain/usage.ts'
+import { booksOf, unknown } from '../domain/usage.ts'
 import { passDecisions } from './approve.ts'
 import { stopAll } from './cancel-run.ts'
 import { takeLimit } from './change-budget.ts'
@@ -12,9 +12,10 @@ import { purgeRun } from './delete-run.ts'
 import { foldUsage } from './fold-usage.ts'
 import { rootHeader } from './new-header.ts'
 import { reopenRoot } from './open-round.ts'
-import { BUDGET_WAIT_MS, repair, settleUp } from './settle.ts'
+import { amountOf, BUDGET_WAIT_MS, repair, settleUp } from './settle.ts'
 import { finishGiving } from './survey.ts'
 import { wakeNeedy } from './wake-needy.ts'
+import { warnBudget } from './warn-budget.ts'
 
 /** What a sweep found and did, for the log. */
 export interface SweepReport {
@@ -103,6 +104,7 @@ export async function sweepRun(ctx: EngineContext, ref: RunRef, invocation?: Inv
     invoked++
   }
   if (root && root.limitSeq < run.limitSeq) await takeLimit(ctx, run)
+  if (root) await warnBudget(ctx, root, amountOf(booksOf([...headers.values()].flatMap((h) => h.rows))), run)
   for (const h of headers.values()) {
     const found = await lookAtSession(ctx, run, h, headers)
     if (found === 'invoked') invoked++

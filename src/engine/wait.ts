@@ -1,10 +1,12 @@
 import { childSessionId } from '../domain/ids.ts'
+import { readState } from '../domain/log.ts'
 import type { SessionRef } from '../domain/run.ts'
 import { isTerminal, mayRun, type SessionHeader } from '../domain/session.ts'
 import type { BookRow } from '../domain/usage.ts'
 import type { Store } from '../ports.ts'
 import type { EngineContext } from './context.ts'
 import { type Drive, now, refresh, type Step } from './drive.ts'
+import { restPots, wakeAtPots } from './pots.ts'
 import { wakeNeedy } from './wake-needy.ts'
 import { childWidth } from './width.ts'
 
@@ -30,6 +32,7 @@ export async function waitFor(d: Drive, w: WaitFor): Promise<'ready' | Step> {
     const left = [...h.pending].filter((o) => ordinals === 'all' || ordinals.has(o))
     if (left.length === 0 || (w.wakeAt !== null && now(d) >= w.wakeAt)) return 'ready'
     if (h.stop && !w.closed) return 'again'
+    if (!w.closed && (await restPots(d, readState(d.slots, h))) === 'again') return 'again'
     const all = left.length === h.pending.size
     const suspended = await d.ctx.store.suspend(d.ref, d.attempt, {
       on: all ? 'all' : { ordinals: left, settled: h.settled },
@@ -39,6 +42,7 @@ export async function waitFor(d: Drive, w: WaitFor): Promise<'ready' | Step> {
       now: now(d),
     })
     if (suspended.written) {
+      await wakeAtPots(d)
       await startHeldBack(d, h, suspended.item)
       if (w.wakeAt !== null) await bringDueForward(d, w.wakeAt)
       return 'asleep'

@@ -71,6 +71,7 @@ export const budget = z.strictObject({
   tokens: z.nullable(count),
   heldUsd: maybeMoney,
   availableUsd: maybeMoney,
+  warnedAt: maybeTime.check(says('when 80 per cent of the limit were found to be spent; null: not yet')),
 })
 
 export const run = z.strictObject({
@@ -184,6 +185,9 @@ export const call = z.strictObject({
   usage: z.extend(usage, { cacheWrite1hTokens: count }),
   usageSource: z.enum(['reported', 'partial', 'estimated']),
   costUsd: maybeMoney.check(says('null: no price is known. Of an unknown outcome: the upper bound')),
+  overHold: maybeMoney.check(
+    says('by how much it cost more than was set aside for it; 0: only its tokens were more; null: it kept within'),
+  ),
   price: z.nullable(price).check(says('what costUsd follows from, with usage alone')),
   responseId: texts,
   startedAt: time,

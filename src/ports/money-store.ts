@@ -58,6 +58,8 @@ export interface MoneyStore {
       now: number
     },
   ): Promise<Written<Run>>
+  /** W43: the run's limit, named by its `limitSeq`, is nearly spent; not written where that is known, or it has another */
+  warnBudget(ref: RunRef, limitSeq: number, now: number): Promise<Written<Run>>
   /** W42 */
   failWaiting(ref: RunRef, seenRound: number, now: number): Promise<Written<Run>>
 }

@@ -47,6 +47,8 @@ export const encodeRun = (run: Run): Item => ({
     [A.limitUsd]: run.limit.usd,
     [A.limitTok]: run.limit.tok,
     [A.limitSeq]: run.limitSeq,
+    [A.budgetWarnedAt]: run.budgetWarned?.at ?? null,
+    [A.budgetWarnedSeq]: run.budgetWarned?.limitSeq ?? null,
     [A.books]: encodeBooks(run.books),
     [A.sessions]: run.sessions,
     [A.v]: run.v,
@@ -83,6 +85,9 @@ export function decodeRun(item: Item): Run {
     maxConcurrency: r.whole('maxConcurrency'),
     limit: { usd: r.big('limitUsd'), tok: r.big('limitTok') },
     limitSeq: r.whole('limitSeq'),
+    budgetWarned: r.has('budgetWarnedAt')
+      ? { at: r.whole('budgetWarnedAt'), limitSeq: r.whole('budgetWarnedSeq') }
+      : null,
     books: decodeBooks(r.fields('books', OUTCOME)),
     sessions: r.whole('sessions'),
     v: r.whole('v'),

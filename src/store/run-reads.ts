@@ -49,6 +49,7 @@ export const ROW_OF_BOOKS = [
   '#cost',
   '#price',
   '#bound',
+  '#over',
   '#finishReason',
   '#responseId',
   '#answeredBy',

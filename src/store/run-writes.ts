@@ -18,6 +18,7 @@ type RunWrites = Pick<
   | 'openRound'
   | 'changeLimit'
   | 'failWaiting'
+  | 'warnBudget'
   | 'deleteRun'
 >
 
@@ -196,6 +197,17 @@ export function runWrites(table: TableClient): RunWrites {
             ':dueShard': dueShard(ref.runId),
           }),
         },
+      ),
+
+    /** W43. Once for each limit. Way by way, as W3 is. */
+    warnBudget: (ref, limitSeq, now): Promise<Written<Run>> =>
+      update(
+        ref,
+        ['attribute_not_exists(#budgetWarnedSeq)', '#budgetWarnedSeq < :seq']
+          .map((way) => all('#limitSeq = :seq', way))
+          .join(' OR '),
+        { set: ['#budgetWarnedAt = :now', '#budgetWarnedSeq = :seq'] },
+        { ':seq': limitSeq, ':now': now },
       ),
 
     /** W42. Nobody has raised the limit of a run that waits for it. */

@@ -9,13 +9,15 @@ import type {
 } from '../domain/turn.ts'
 import type { UsageSource } from '../domain/usage.ts'
 import { BadItemError, ItemReader, present } from './item-reader.ts'
-import { A, BOUND, END, INTENT, ITEM_VERSION, PRICE, TOTALS } from './table.ts'
+import { A, AMOUNT, BOUND, END, INTENT, ITEM_VERSION, PRICE, TOTALS } from './table.ts'
 import type { Item } from './table-client.ts'
 import {
+  decodeAmount,
   decodeEnd,
   decodeIntent,
   decodePrice,
   decodeUsage,
+  encodeAmount,
   encodeEnd,
   encodeIntent,
   encodePrice,
@@ -69,6 +71,7 @@ export const outcomeAttributes = (slot: ResponseSlot): { [name: string]: Item[st
   [A.finishReason]: slot.finishReason,
   [A.responseId]: slot.responseId,
   [A.answeredBy]: slot.answeredBy,
+  [A.over]: slot.over && encodeAmount(slot.over),
   [A.startedAt]: slot.startedAt,
   [A.durationMs]: slot.durationMs,
 })
@@ -121,6 +124,7 @@ export function decodeResponse(item: Item, n: number, body: string | undefined, 
     usageSource: r.word('usageSource', SOURCES),
     cost: r.raw('cost') === null ? null : r.big('cost'),
     price: r.raw('price') === null ? null : decodePrice(r.fields('price', PRICE)),
+    ...(r.has('over') && { over: decodeAmount(r.fields('over', AMOUNT)) }),
     ...(r.has('bound') && { bound: decodeBound(r.fields('bound', BOUND)) }),
     ...(body !== undefined && decodeResponseBody(body, where)),
     ...(r.has('finishReason') && { finishReason: r.word('finishReason', FINISH_REASONS) }),

@@ -40,6 +40,8 @@ export const A = {
   maxConcurrency: 'mc',
   limitUsd: 'lu',
   limitTok: 'lt',
+  budgetWarnedAt: 'wd',
+  budgetWarnedSeq: 'wq',
   books: 'bk',
   sessions: 'sn',
   tags: 'tg',
@@ -122,6 +124,8 @@ export const A = {
   cost: 'c',
   price: 'pr',
   bound: 'bo',
+  /** by how much a call went beyond its hold */
+  over: 'ov',
   finishReason: 'fr',
   responseId: 'id',
   answeredBy: 'ab',
@@ -169,7 +173,11 @@ export const A = {
   answer: 'an',
   location: 'lo',
   held: 'h',
-  spent: 'sp',
+  // a limit that many share
+  name: 'nm',
+  spentUsd: 'xu',
+  spentTok: 'xt',
+  holds: 'hd',
 } as const
 
 export type AttributeName = keyof typeof A

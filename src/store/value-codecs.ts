@@ -38,7 +38,7 @@ export const TERMINAL = ['completed', 'failed', 'cancelled'] as const
 
 export const encodeAmount = (amount: Amount): Item => ({ [AMOUNT.usd]: amount.usd, [AMOUNT.tok]: amount.tok })
 
-const amountOf = (r: ItemReader<typeof AMOUNT>): Amount => ({ usd: r.big('usd'), tok: r.big('tok') })
+export const decodeAmount = (r: ItemReader<typeof AMOUNT>): Amount => ({ usd: r.big('usd'), tok: r.big('tok') })
 
 /** Amounts by a key, such as an ordinal or a call number. */
 export const encodeAmounts = (amounts: { readonly [key: string]: Amount }): Item =>
@@ -46,7 +46,7 @@ export const encodeAmounts = (amounts: { readonly [key: string]: Amount }): Item
 
 export function decodeAmounts(map: Item, where: string): { [key: string]: Amount } {
   return Object.fromEntries(
-    Object.entries(map).map(([key, value]) => [key, amountOf(mapReader(value, AMOUNT, `${where}.${key}`))]),
+    Object.entries(map).map(([key, value]) => [key, decodeAmount(mapReader(value, AMOUNT, `${where}.${key}`))]),
   )
 }
 

@@ -31,8 +31,16 @@ export type Section =
   | 'models.*.cost'
   | 'providers.*'
   | 'permissions'
+  | 'budget'
+  | 'budgets.*'
 
 type Row = readonly [key: string, fate: Fate, note: string, from?: Known['from']]
+
+const budgetRows: readonly Row[] = [
+  ['max_cost', 'supported', 'USD; every model under it needs a price', 'other version'],
+  ['max_tokens', 'supported', 'tokens of input and output together', 'other version'],
+  ['max_time', 'supported', "working time, as `10m` or `1h30m`: the sum of the calls' durations", 'other version'],
+]
 
 const SECTIONS: { readonly [S in Section]: readonly Row[] } = {
   '': [
@@ -48,7 +56,8 @@ const SECTIONS: { readonly [S in Section]: readonly Row[] } = {
     ['mcps', 'not yet', 'MCP servers are not supported'],
     ['rag', 'no place on Lambda', 'indexes documents and keeps databases on a local disk'],
     ['permissions', 'supported', 'which tool calls run, wait for somebody to approve them, or are refused; see below'],
-    ['budgets', 'not yet', 'give the run a budget when it is started', 'other version'],
+    ['budget', 'supported', 'the most that every run of the team may cost or use, as one', 'other version'],
+    ['budgets', 'supported', 'shared limits by name, from which agents draw', 'other version'],
     ['commands', 'not yet', 'give the prompt as the input of a run', 'other version'],
     ['flavors', 'not yet', 'write a team file for each flavor', 'other version'],
     ['redact_secrets', 'not yet', 'texts are stored as they are', 'other version'],
@@ -76,6 +85,7 @@ const SECTIONS: { readonly [S in Section]: readonly Row[] } = {
       '`stop` (without it) or `wait`: what becomes of sub-sessions that still work when the agent answers',
       'subledger',
     ],
+    ['budgets', 'supported', 'names of `budgets`: all of them apply to its calls', 'other version'],
     ['welcome_message', 'no effect', 'there is no chat to show it in'],
     ['fallback', 'not yet', 'a failed call is tried again with the same model'],
     ['handoffs', 'not yet', 'use `sub_agents`'],
@@ -183,6 +193,8 @@ const SECTIONS: { readonly [S in Section]: readonly Row[] } = {
     ['ask', 'supported', 'those that wait until somebody approves or denies them; goes before `allow`'],
     ['deny', 'supported', 'those that are refused; goes before both'],
   ],
+  budget: budgetRows,
+  'budgets.*': budgetRows,
 }
 
 const TOOLSET_ROWS: readonly Row[] = [

@@ -2,7 +2,8 @@ import { basename, extname } from 'node:path'
 import { LineCounter } from 'yaml'
 import type { AgentDefinition, ModelDefinition, TeamDefinition } from '../domain/team.ts'
 import { type Place, type Problem, Problems } from './problems.ts'
-import { type FindModel, readAgent } from './read-agent.ts'
+import { type FindModel, readAgent, type TeamNames } from './read-agent.ts'
+import { readPots, readRunBudget } from './read-budgets.ts'
 import {
   type CheckScript,
   type KnowsPrice,
@@ -76,7 +77,9 @@ function read(text: string, options: ParseOptions, lines: LineCounter, problems:
     ...(options.knowsPrice && { knowsPrice: options.knowsPrice }),
   }
   const models = new Models(reader, fields.get('models'), context)
-  const agents = readAgents(reader, tree, fields, models.find)
+  const budget = readRunBudget(reader, fields.get('budget'))
+  const budgets = readPots(reader, fields.get('budgets'))
+  const agents = readAgents(reader, tree, fields, { models: models.find, budgets })
   const permissions = readPermissions(reader, fields.get('permissions'), toolNames(agents))
   const said = description ?? agents[0]?.description
   return {
@@ -86,6 +89,8 @@ function read(text: string, options: ParseOptions, lines: LineCounter, problems:
     agents,
     models: models.definitions(),
     ...(permissions && { permissions }),
+    ...(budget && { budget }),
+    ...(budgets.size > 0 && { budgets: Object.fromEntries(budgets) }),
   }
 }
 
@@ -105,8 +110,10 @@ function readMetadata(reader: Reader, entry: Entry | undefined): string | undefi
   return reader.text(reader.fields(map, 'metadata').get('description')?.value)
 }
 
+type KnownNames = Omit<TeamNames, 'agents'>
+
 /** The agent named `root` comes first, as docker-agent begins with it. */
-function readAgents(reader: Reader, tree: MapTree, fields: Fields, findModel: FindModel): AgentDefinition[] {
+function readAgents(reader: Reader, tree: MapTree, fields: Fields, known: KnownNames): AgentDefinition[] {
   const section = fields.get('agents')
   const entries = [...(reader.map(section)?.entries.values() ?? [])]
   // what is there and no mapping has been reported already
@@ -119,7 +126,7 @@ function readAgents(reader: Reader, tree: MapTree, fields: Fields, findModel: Fi
     )
   const names = new Set(entries.map((e) => e.key))
   const agents = entries
-    .map((entry) => readAgent(reader, entry, names, findModel))
+    .map((entry) => readAgent(reader, entry, { ...known, agents: names }))
     .filter((agent) => agent !== undefined)
   return agents.toSorted((a, b) => Number(b.name === 'root') - Number(a.name === 'root'))
 }

@@ -1,7 +1,8 @@
 import { DEFAULT_MAX_ITERATIONS } from '../domain/limits.ts'
-import type { AgentDefinition, ToolsetName } from '../domain/team.ts'
+import type { AgentDefinition, BudgetDefinition, ToolsetName } from '../domain/team.ts'
 import { KEYS, refusal, TOOLSETS } from './keys.ts'
 import { dotted, type Place } from './problems.ts'
+import { readPotNames } from './read-budgets.ts'
 import { cut, type Reader } from './reader.ts'
 import { didYouMean } from './suggest.ts'
 import type { Entry, MapTree, Tree } from './yaml-tree.ts'
@@ -9,24 +10,27 @@ import type { Entry, MapTree, Tree } from './yaml-tree.ts'
 /** Looks the model of an agent up: its key in `models`; undefined: there is none, and that is reported. */
 export type FindModel = (name: string, at: Place) => string | undefined
 
+/** What an agent may name. */
+export interface TeamNames {
+  readonly agents: ReadonlySet<string>
+  readonly models: FindModel
+  readonly budgets: ReadonlyMap<string, BudgetDefinition>
+}
+
 /** One entry of `agents`. What is wrong is reported. */
-export function readAgent(
-  reader: Reader,
-  entry: Entry,
-  names: ReadonlySet<string>,
-  findModel: FindModel,
-): AgentDefinition | undefined {
+export function readAgent(reader: Reader, entry: Entry, names: TeamNames): AgentDefinition | undefined {
   if (!reader.name(entry, 'an agent')) return undefined
   const fields = reader.section(entry, 'agents.*')
   if (!fields) return undefined
-  const model = readAgentModel(reader, entry, fields.get('model'), findModel)
-  const subAgents = readSubAgents(reader, entry.key, fields.get('sub_agents'), names)
+  const model = readAgentModel(reader, entry, fields.get('model'), names.models)
+  const subAgents = readSubAgents(reader, entry.key, fields.get('sub_agents'), names.agents)
   const named = fields.get('sub_agents')?.value
   // names that are wrong have been reported; here it matters that there are some
   const delegates = named?.kind === 'list' && named.items.length > 0
   const toolsets = readToolsets(reader, fields.get('toolsets'), delegates)
   const atEnd = reader.oneOf(fields.get('at_end'), ['stop', 'wait'])
   const maxIterations = readMaxIterations(reader, fields.get('max_iterations'))
+  const budgets = readPotNames(reader, fields.get('budgets'), names.budgets)
   const definition = {
     name: entry.key,
     description: reader.text(fields.get('description')?.value) ?? '',
@@ -34,7 +38,15 @@ export function readAgent(
   }
   reader.text(fields.get('welcome_message')?.value)
   if (model === undefined) return undefined
-  return { ...definition, model, subAgents, toolsets, maxIterations, ...(atEnd && { atEnd }) }
+  return {
+    ...definition,
+    model,
+    subAgents,
+    toolsets,
+    maxIterations,
+    ...(atEnd && { atEnd }),
+    ...(budgets.length > 0 && { budgets }),
+  }
 }
 
 function readAgentModel(

@@ -53,11 +53,17 @@ describe.each(WAYS)('%s', (_, options) => {
     expect(ran.err).toContain(`"subledger budget ${runId} USD" raises it`)
     const { run: poor } = await shown('get', runId)
     expect(poor).toMatchObject({ status: 'waiting', stopReason: 'budget', costUsd: '0.7' })
-    expect(poor.budget).toEqual({ usd: '0.9', tokens: null, heldUsd: '0', availableUsd: '0.2' })
+    expect(poor.budget).toEqual({ usd: '0.9', tokens: null, heldUsd: '0', availableUsd: '0.2', warnedAt: null })
 
     const { run, sessions } = await shown('budget', runId, '1.00')
     expect(run).toMatchObject({ status: 'completed', round: 2, costUsd: '0.8', input: 'go' })
-    expect(run.budget).toEqual({ usd: '1', tokens: null, heldUsd: '0', availableUsd: '0.2' })
+    expect(run.budget).toEqual({
+      usd: '1',
+      tokens: null,
+      heldUsd: '0',
+      availableUsd: '0.2',
+      warnedAt: expect.any(String),
+    })
     expect(run.usage.calls).toBe(4)
     expect(sessions.filter((s) => s.kind === 'transfer').map((s) => s.status)).toEqual(Array(2).fill('completed'))
   })

@@ -176,6 +176,9 @@ async function claimed(engine: TestEngine, run: Run): Promise<Drive> {
     childrenPut: -1,
     leaseAt: now,
     marked: -1,
+    pots: new Map(),
+    potsSettled: false,
+    warnedSeq: -1,
     retryAt: 0,
   }
 }

@@ -56,13 +56,25 @@ describe('the budget of a run', () => {
     await api.invoker.drain()
     const ended = await look(runId)
     expect(ended).toMatchObject({ status: 'completed', costUsd: '1.8', usage: { calls: 6 } })
-    expect(ended.budget).toEqual({ usd: '2', tokens: null, heldUsd: '0', availableUsd: '0.2' })
+    expect(ended.budget).toEqual({
+      usd: '2',
+      tokens: null,
+      heldUsd: '0',
+      availableUsd: '0.2',
+      warnedAt: expect.any(String),
+    })
   })
 
   test('that is out lets the run wait, and of a list of tasks those that were refused are tried again', async () => {
     const poor = await api.run({ team: 'slow', tasks, budget: { usd: '0.70', tokens: 1_000_000 } })
     expect(poor).toMatchObject({ status: 'waiting', stopReason: 'budget', finishedAt: null, usage: { calls: 2 } })
-    expect(poor.budget).toEqual({ usd: '0.7', tokens: 1_000_000, heldUsd: '0', availableUsd: '0.1' })
+    expect(poor.budget).toEqual({
+      usd: '0.7',
+      tokens: 1_000_000,
+      heldUsd: '0',
+      availableUsd: '0.1',
+      warnedAt: expect.any(String),
+    })
     expect((await put<RunView>(poor.runId, { usd: '1.80' })).body).toMatchObject({ status: 'running', round: 2 })
     await api.invoker.drain()
     expect(await look(poor.runId)).toMatchObject({ status: 'completed', usage: { calls: 6 }, costUsd: '1.8' })

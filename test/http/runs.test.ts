@@ -113,7 +113,7 @@ describe('runs', () => {
     await api.ctx.store.createRun(aRun({ limit: money(5) }))
     await api.ctx.store.putHeader(aRunningHeader({ rows: [row(2), unknownRow(1)], avail: money(3) }))
     const { body } = await api.get<RunView>(`/v1/runs/${aRun().runId}`)
-    expect(body.budget).toEqual({ usd: '5', tokens: 5_000_000, availableUsd: '3', heldUsd: '1.99865' })
+    expect(body.budget).toEqual({ usd: '5', tokens: 5_000_000, availableUsd: '3', heldUsd: '1.99865', warnedAt: null })
     const parts = [body.costUsd, body.unknown.costUsd, body.budget!.heldUsd!, body.budget!.availableUsd!]
     expect(formatUsd(parts.map(parseUsd).reduce((a, b) => a + b))).toBe(body.budget!.usd)
   })

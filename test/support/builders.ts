@@ -83,6 +83,7 @@ export function aRun(of: Partial<Run> = {}): Run {
     maxConcurrency: 50,
     limit: money(5),
     limitSeq: 0,
+    budgetWarned: null,
     books: {},
     sessions: 0,
     v: 0,

@@ -54,6 +54,8 @@ describe('the table', () => {
       ['models.*.cost', (key) => withModel(`provider: openai\nmodel: x\ncost: { ${key}: x }`)],
       ['providers.*', (key) => `providers: { p: { ${key}: x } }\n${withAgent('model: fast')}`],
       ['permissions', (key) => `permissions: { ${key}: [x] }\n${withAgent('model: fast')}`],
+      ['budget', (key) => `budget: { ${key}: x }\n${withAgent('model: fast')}`],
+      ['budgets.*', (key) => `budgets: { b: { ${key}: x } }\n${withAgent('model: fast')}`],
     ]
     expect(places.map(([section]) => section)).toEqual([...KEYS.keys()])
     for (const [section, text] of places)

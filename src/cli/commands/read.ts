@@ -88,13 +88,15 @@ export const messages = reading(
   },
 )
 
+const overHold = (usd: string): string => (usd === '0' ? '! more tokens than held' : `! $${usd} more than held`)
+
 export const calls = reading(
   'calls RUN [--json]',
   'every model call of a run, waste included',
   ['RUN'],
   (client, [runId]) => client.all<CallView>(`${runPath(runId!)}/calls`, 'calls'),
   (io, list) => {
-    const header = ['session', 'turn', 'agent', 'model', 'outcome', 'input', 'output', 'cost', 'ms']
+    const header = ['session', 'turn', 'agent', 'model', 'outcome', 'input', 'output', 'cost', 'ms', '']
     const rows = list.map((c) => [
       c.sessionId,
       String(c.turn),
@@ -105,6 +107,7 @@ export const calls = reading(
       count(c.usage.outputTokens),
       c.costUsd === null ? 'no price' : `$${c.costUsd}`,
       count(c.durationMs),
+      c.overHold === null ? '' : overHold(c.overHold),
     ])
     for (const line of table([header, ...rows], [1, 5, 6, 7, 8])) io.out(line)
   },

@@ -27,6 +27,7 @@ export function callView(slot: ResponseSlot & { readonly sessionId: string }, te
     usage: { ...usageView({ ...slot.usage, calls: 1 }), cacheWrite1hTokens: slot.usage.cacheWrite1hTokens },
     usageSource: slot.usageSource,
     costUsd: slot.cost === null ? null : formatUsd(slot.cost),
+    overHold: slot.over ? formatUsd(slot.over.usd) : null,
     price: slot.price && priceView(slot.price, priceSource(model)),
     responseId: slot.responseId ?? null,
     startedAt: time(slot.startedAt),

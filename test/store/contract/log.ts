@@ -50,6 +50,7 @@ export function logContract(open: () => Promise<TestTable>): void {
           next: anIntent({ attempt: 2 }),
           rawUsage: '{"prompt_tokens":100,"completion_tokens":50}',
           answeredBy: 'gpt-5-mini-2025-08-07',
+          over: { usd: 1n, tok: 2n },
         }),
         anUnknown(1, { end: { status: 'failed', reason: 'error', error: { code: 'model', message: 'no' } } }),
       ]
