@@ -1,8 +1,10 @@
 /** Idempotency-Key: the same request again does nothing again, whatever became of the first one. */
 import { afterEach, describe, expect, test } from 'vitest'
+import { approvalIdOf } from '../../src/domain/approval.ts'
 import { sweepRun } from '../../src/engine/sweep.ts'
 import { createApp } from '../../src/http/app.ts'
 import type { RunView } from '../../src/http/views/run.ts'
+import type { ScheduleTimer } from '../../src/ports/schedule-timer.ts'
 import type { Clock } from '../../src/ports.ts'
 import { memoryTable } from '../../src/store/memory-table.ts'
 import { createStore } from '../../src/store/store.ts'
@@ -16,6 +18,15 @@ const echo = scriptedTeam('echo', [
 const slow = scriptedTeam('slow', [
   { agent: agent('root'), steps: [{ delayMs: 600_000, text: 'late', usage: { input: 1, output: 1 } }] },
 ])
+const asking = {
+  ...scriptedTeam('asking', [
+    {
+      agent: agent('root', { toolsets: ['think'] }),
+      steps: [{ calls: [{ tool: 'think', args: { thought: 'hm' } }] }, { text: 'end' }],
+    },
+  ]),
+  permissions: { ask: ['think'] },
+}
 const good = { team: 'echo', input: 'go' }
 
 /** The machine's own time, moved on. */
@@ -24,9 +35,13 @@ const clock: Clock = { now: () => systemClock.now() + ahead, sleep: systemClock.
 
 interface World {
   readonly engine: TestEngine
-  /** writes so far */
+  /** schedules that are ticked from outside */
+  readonly outside: ReadonlySet<string>
+  /** calls of ports so far: of the table, of the timer of schedules, and events */
+  calls(): number
+  /** of these, those that change the table */
   writes(): number
-  /** the write of this number fails, before or after it was done */
+  /** the call of this number fails, before or after it was done */
   failAt: number
   how: 'before' | 'after'
   post(
@@ -40,25 +55,47 @@ const open: TestEngine[] = []
 function openWorld(): World {
   const table = memoryTable()
   let count = 0
-  const write = async <T>(apply: () => Promise<T>): Promise<T> => {
+  let writes = 0
+  const call = async <T>(apply: () => Promise<T>): Promise<T> => {
     const fails = ++count === world.failAt
     if (fails && world.how === 'before') throw new Error('the process is gone')
     const result = await apply()
     if (fails) throw new Error('the process is gone')
     return result
   }
-  const engine = testEngine({ table, teams: [echo, slow], clock })
+  const write = <T>(apply: () => Promise<T>): Promise<T> => {
+    writes++
+    return call(apply)
+  }
+  const engine = testEngine({ table, teams: [echo, slow, asking], clock })
+  const outside = new Set<string>()
   // the API's own table fails; the workers' does not
   const failing: TableClient = {
-    ...table,
+    get: (request) => call(() => table.get(request)),
+    query: (request) => call(() => table.query(request)),
     put: (request) => write(() => table.put(request)),
     update: (request) => write(() => table.update(request)),
+    delete: (request) => write(() => table.delete(request)),
   }
-  const app = createApp({ ...engine.ctx, store: createStore(failing) }, { tenantOf: () => 'local' })
+  const scheduleTimer: ScheduleTimer = {
+    start: (_tenant, { id }) => call(async () => void outside.add(id)),
+    stop: ({ id }) => call(async () => void outside.delete(id)),
+  }
+  const app = createApp(
+    {
+      ...engine.ctx,
+      store: createStore(failing, clock.now),
+      invoker: { invoke: (ref) => call(() => engine.ctx.invoker.invoke(ref)) },
+      scheduleTimer,
+    },
+    { tenantOf: () => 'local' },
+  )
   open.push(engine)
   const world: World = {
     engine,
-    writes: () => count,
+    outside,
+    calls: () => count,
+    writes: () => writes,
     failAt: 0,
     how: 'before',
     async post(path, body, key) {
@@ -148,31 +185,37 @@ describe('Idempotency-Key', () => {
   })
 })
 
-/** Counts the writes of a request, and repeats it with a crash before and after each of them. */
+/**
+ * Counts what a request asks of the ports, and repeats it with a crash before and after each of these calls: so between
+ * any two writes, too.
+ * @returns how many writes there are in all
+ */
 async function crashAtEach(
   request: (world: World) => Promise<() => ReturnType<World['post']>>,
   check: (world: World, answer: { status: number; text: string }) => Promise<void>,
+  good = 202,
 ): Promise<number> {
   const count = async () => {
     const world = openWorld()
     const send = await request(world)
-    const before = world.writes()
+    const [calls, writes] = [world.calls(), world.writes()]
     await send()
-    return world.writes() - before
+    return { calls: world.calls() - calls, writes: world.writes() - writes }
   }
-  const writes = await count()
+  const { calls, writes } = await count()
   for (const how of ['before', 'after'] as const) {
-    for (let n = 1; n <= writes; n++) {
+    for (let n = 1; n <= calls; n++) {
       const world = openWorld()
       const send = await request(world)
       world.how = how
-      world.failAt = world.writes() + n
+      world.failAt = world.calls() + n
       // a run is a fact once it is put: what fails behind that is not told, and the sweep goes on with it
-      expect([500, 202]).toContain((await send()).status)
+      expect([500, good]).toContain((await send()).status)
+      expect([how, n, world.calls()]).toEqual([how, n, expect.toSatisfy((seen: number) => seen >= world.failAt)])
       // the caller comes back when the first request can no longer be at work
       ahead = 5_000
       const again = await send()
-      expect([how, n, again.status, again.text]).toEqual([how, n, 202, expect.anything()])
+      expect([how, n, again.status, again.text]).toEqual([how, n, good, expect.anything()])
       await check(world, again)
       expect(await send()).toEqual(again)
       ahead = 0
@@ -235,13 +278,47 @@ describe('after a crash between any two writes the retry finds what there is', (
     )
   })
 
+  test('of an approval', async () => {
+    const writes = await crashAtEach(
+      async (world) => {
+        const runId = idOf(await world.post('/v1/runs', { ...good, team: 'asking' }, undefined))
+        await world.engine.invoker.drain()
+        const { items } = await world.engine.ctx.store.listRunApprovals({ tenant: 'local', runId }, { limit: 1 })
+        const path = `/v1/runs/${runId}/approvals/${approvalIdOf(items[0]!)}`
+        return () => world.post(path, { decision: 'approve' }, 'k')
+      },
+      async (world, answer) => {
+        await goOn(world, answer)
+        const run = await world.engine.ctx.store.getRun({ tenant: 'local', runId: idOf(answer) })
+        expect(run?.status).toBe('completed')
+        expect(world.engine.scripted.bill).toHaveLength(2)
+      },
+    )
+    // record, decision, question off, answer
+    expect(writes).toBe(4)
+  })
+
+  test('of a schedule', async () => {
+    const writes = await crashAtEach(
+      async (world) => () => world.post('/v1/schedules', { ...good, rate: '1 day' }, 'k'),
+      async (world, answer) => {
+        const all = await world.engine.ctx.store.listSchedules('local')
+        expect(all.map(({ id, state }) => [id, state.outside])).toEqual([[JSON.parse(answer.text).scheduleId, true]])
+        expect([...world.outside]).toEqual(all.map(({ id }) => id))
+      },
+      201,
+    )
+    // record, item, ticked from outside, answer
+    expect(writes).toBe(4)
+  })
+
   test('a cancel that is sent again does not stop a later round', async () => {
     const world = openWorld()
     const runId = idOf(await world.post('/v1/runs', good, undefined))
     await world.engine.invoker.drain()
     const cancel = () => world.post(`/v1/runs/${runId}/cancel`, {}, 'k')
     // the record is put, and what comes after it is not
-    world.failAt = world.writes() + 2
+    world.failAt = world.calls() + 3
     await cancel()
     await world.post(`/v1/runs/${runId}/input`, { input: 'and on' }, undefined)
     ahead = 5_000
