@@ -157,7 +157,7 @@ class Script {
     const ordinal = this.pick([...(h?.pending ?? []), ...Object.keys(h?.seen ?? {}).map(Number), this.below(CHILDREN)])
     const count = this.pick([0, 1, 2, 2])
     const [turn, from] = [this.about((h?.deleg.turn ?? -1) + 1), this.about(h?.next ?? 0)]
-    const round = this.about(h?.round ?? 1)
+    const round = h?.round ?? 1
     const [share, more] = [this.amount(), this.amount()]
     const lent = this.next() < 0.8 ? (h?.lent[ordinal] ?? null) : money(0.1)
     const unknowns = this.below(2)
