@@ -146,6 +146,8 @@ export const isOutOfBudget = (h: SessionHeader): boolean =>
 export const isClaimable = (h: SessionHeader, now: number): boolean =>
   h.status === 'queued' || (h.status === 'waiting' && (isReady(h) || (h.wakeAt !== null && h.wakeAt < now)))
 
+/** What a session asks for that waits for nothing but time: nobody answers it, the clock does. */
+export const TIMER = 'timer'
 /** What a session asks for that waits for money. */
 export const MONEY = 'money'
 

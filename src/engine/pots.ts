@@ -9,12 +9,13 @@ import { isBlocked, positive, takeAhead } from '../domain/budget.ts'
 import { chargeOf, type LogState } from '../domain/log.ts'
 import { type Amount, add, covers, formatUsd, min, missing, same, sub, ZERO } from '../domain/money.ts'
 import { msAmount, type Pot, potsOf, TEAM_BUDGET } from '../domain/pot.ts'
-import { isClaimable, isTerminal, MONEY, type SessionHeader } from '../domain/session.ts'
+import { isClaimable, isTerminal, MONEY, type SessionHeader, TIMER } from '../domain/session.ts'
 import type { End, ResponseSlot } from '../domain/turn.ts'
 import type { SharedLimit } from '../ports/limit-store.ts'
 import { type Drive, now, refresh } from './drive.ts'
 import { type CallBound, modelOf, shrinkCall } from './estimate.ts'
 import { mark } from './mark.ts'
+import { getUp } from './wake-needy.ts'
 
 /** A wait that nobody ends is looked at after so long: whoever should have ended it may have died. */
 const LOOK_AGAIN_MS = 5 * 60_000
@@ -190,12 +191,13 @@ async function anyLive(d: Drive, seen: SharedLimit): Promise<boolean> {
   return headers.some((h) => !h || !isAsleep(h, now(d)))
 }
 
+/** Who waits for a time alone has kept what it holds. */
 const isAsleep = (h: SessionHeader, at: number): boolean =>
-  h.status === 'waiting' && !isClaimable(h, at) && [...h.asks].every((ask) => ask === MONEY)
+  h.status === 'waiting' && !isClaimable(h, at) && !h.asks.has(TIMER)
 
 /** Lies down until something comes back, and then looks once more: what came in between woke nobody. */
 async function lieDown(d: Drive, state: LogState, pot: Pot, more: Amount): Promise<'again' | 'gone'> {
-  const { store, invoker } = d.ctx
+  const { store } = d.ctx
   const ref = refOf(d, pot)
   const waiter = waiterOf(d.ref.sessionId)
   // nothing of its other pots either
@@ -215,29 +217,23 @@ async function lieDown(d: Drive, state: LogState, pot: Pot, more: Amount): Promi
   }
   const after = await store.getLimit(ref)
   if (!after?.held[waiter] || covers(after.avail, more) || !(await anyLive(d, after))) {
-    const unasked = await store.unask(d.ref, now(d))
-    if (unasked.written) await invoker.invoke(d.ref)
+    await getUp(d.ctx, d.ref)
   }
   return 'gone'
 }
 
 /** Wakes some of those who wait at a pot. Of several at once each wakes others: who takes the sign away wakes. */
 async function wakeWaiters(d: Drive, pot: Pot, seen: SharedLimit, most: number): Promise<void> {
-  const { store, invoker } = d.ctx
   const waiters = waitersIn(seen)
     .filter((w) => w !== waiterOf(d.ref.sessionId))
     .sort()
   let woken = 0
   for (let i = 0; i < waiters.length && woken < most; i++) {
     const waiter = waiters[(seen.v + i) % waiters.length]!
-    const taken = await store.settleHold(refOf(d, pot), waiter, ZERO, ZERO)
-    if (!taken.written) continue
-    const ref = { ...d.ref, sessionId: waiter.slice(WAITER.length) }
-    // who has not lain down yet sees that its sign is gone, and looks again
-    const unasked = await store.unask(ref, now(d))
-    if (!unasked.written) continue
-    await invoker.invoke(ref)
-    woken++
+    await d.ctx.store.settleHold(refOf(d, pot), waiter, ZERO, ZERO)
+    // who has not lain down yet sees that its sign is gone, and looks again. Where it was gone already, that may be by
+    // this very write, whose answer was lost
+    woken += await getUp(d.ctx, { ...d.ref, sessionId: waiter.slice(WAITER.length) })
   }
 }
 

@@ -94,11 +94,13 @@ export async function lieDownUntil(
   before: SessionHeader,
   wait: Parameters<Store['suspend']>[2] & { readonly wakeAt: number },
 ): Promise<Step> {
+  if ((await restPots(d, readState(d.slots, before))) === 'again') return 'again'
   const suspended = await d.ctx.store.suspend(d.ref, d.attempt, wait)
   const after = suspended.written ? suspended.item : await refresh(d)
   if (isTerminal(after) || after.attempt !== d.attempt) return 'asleep'
   // refused, and not because it was written before
   if (after.status !== 'waiting') return 'again'
+  await wakeAtPots(d)
   await startHeldBack(d, before, after)
   await bringDueForward(d, wait.wakeAt)
   return 'asleep'

@@ -1,6 +1,6 @@
 /** Writes by which a session is driven: claim, release, heartbeat, suspend, stop, finish, and a new round of the root. */
 import type { SessionRef } from '../domain/run.ts'
-import { MONEY, type SessionHeader } from '../domain/session.ts'
+import { MONEY, type SessionHeader, TIMER } from '../domain/session.ts'
 import type { Claim, Put, Store, Written } from '../ports.ts'
 import { decodeHeader, encodeHeader } from './header-codec.ts'
 import { sessionKey } from './keys.ts'
@@ -22,8 +22,6 @@ type SessionWrites = Pick<
   | 'reopenRoot'
 >
 
-/** What a session asks for that waits for nothing but time: nobody answers it, the clock does. */
-const TIMER = 'timer'
 /** I drive it: nobody has claimed it since. */
 const MINE = all('#status = :running', '#attempt = :mine')
 

@@ -79,7 +79,7 @@ test('a mistake in a script is shown with its line', () => {
 test('what docs/teams.md shows can be parsed', () => {
   const docs = readFileSync(new URL('../../docs/teams.md', import.meta.url), 'utf8')
   const shown = [...docs.matchAll(/```yaml\n([\s\S]*?)```/g)].map(([, text]) => text!)
-  expect(shown).toHaveLength(4)
+  expect(shown).toHaveLength(6)
   for (const text of shown) {
     const model = /^models:\n {2}(\w+):/m.exec(text)?.[1]
     const whole = text.includes('agents:') ? text : `agents: { root: { model: ${model} } }\n${text}`
