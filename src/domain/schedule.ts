@@ -9,7 +9,8 @@ export interface ScheduledRun {
   readonly input?: string | undefined
   readonly tasks?: readonly { agent: string; task: string; expectedOutput?: string | undefined }[] | undefined
   readonly maxConcurrency?: number | undefined
-  readonly budget?: { readonly usd?: string | undefined; readonly tokens?: number | undefined } | undefined
+  /** each run has one: nobody looks on when it starts */
+  readonly budget: { readonly usd?: string | undefined; readonly tokens?: number | undefined }
   readonly tags?: { readonly [key: string]: string } | undefined
 }
 

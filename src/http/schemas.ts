@@ -56,9 +56,10 @@ const budgetParts = {
 const someBudget = z.refine<{ usd?: unknown; tokens?: unknown }>((b) => b.usd !== undefined || b.tokens !== undefined, {
   error: 'needs usd (such as "2.50"), tokens (a number) or both',
 })
+const SOME_BUDGET = z.meta({ anyOf: [{ required: ['usd'] }, { required: ['tokens'] }] })
 export const budgetBody = z
   .strictObject(budgetParts, { error: 'must be a JSON object with usd, tokens or both' })
-  .check(someBudget, z.meta({ anyOf: [{ required: ['usd'] }, { required: ['tokens'] }] }))
+  .check(someBudget, SOME_BUDGET)
 
 const concurrency = `must be a whole number from 1 to ${HIGHEST_MAX_CONCURRENCY}`
 
@@ -120,6 +121,12 @@ const expression = z
   .string(aString)
   .check(z.maxLength(256, { error: 'must have at most 256 characters' }), filled, wellFormed, isFilled)
 
+const scheduleBudget = z
+  .strictObject(budgetParts, {
+    error: 'must be an object with usd, tokens or both: each run of a schedule needs a limit, since nobody looks on',
+  })
+  .check(someBudget, SOME_BUDGET)
+
 /** A schedule, over the API and in a file. */
 export const scheduleBody = z
   .strictObject(
@@ -142,6 +149,7 @@ export const scheduleBody = z
           .check(z.describe('what becomes of a tick while the run before it goes on; skip unless given')),
       ),
       ...runFields,
+      budget: scheduleBudget,
     },
     { error: 'must be a JSON object' },
   )

@@ -45,7 +45,7 @@ function open(): void {
   table = memoryTable()
   engine = testEngine({ table, teams: [echo], clock })
   outside = new Set()
-  const run = { team: 'echo', input: 'go' }
+  const run = { team: 'echo', input: 'go', budget: { tokens: 1_000_000 } }
   draft = { id: ref.id, expression: 'rate(1 hour)', timezone: 'UTC', overlap: 'skip', run, createdAt: now }
 }
 beforeEach(open)

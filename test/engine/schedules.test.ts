@@ -21,7 +21,10 @@ const minute = (n = 0) => Math.floor(systemClock.now() / MINUTE) * MINUTE - 10 *
 let table: ReturnType<typeof memoryTable>
 let engine: TestEngine
 let schedule: Schedule
-const open = (overlap: Overlap = 'skip', run: Schedule['run'] = { team: 'echo', input: 'go' }) => {
+const open = (
+  overlap: Overlap = 'skip',
+  run: Schedule['run'] = { team: 'echo', input: 'go', budget: { tokens: 1_000_000 } },
+) => {
   schedule = { id: 'nightly', expression: 'rate(1 minute)', timezone: 'UTC', overlap, run, createdAt: minute(-60) }
 }
 const ctx = (on: TableClient = table) => ({
@@ -102,7 +105,7 @@ describe('a tick', () => {
   })
 
   test('of a team that is not there has failed, and the next one is not kept waiting', async () => {
-    open('skip', { team: 'nobody', input: 'x' })
+    open('skip', { team: 'nobody', input: 'x', budget: { tokens: 1_000_000 } })
     expect(await tick(ctx(), ref, minute())).toMatchObject({ outcome: 'failed', runId: null })
     open()
     expect(await tick(ctx(), ref, minute(1))).toMatchObject({ outcome: 'started' })

@@ -82,7 +82,7 @@ describe('start-run, again', () => {
 
   test('a tick of a schedule of the API starts a run of its tenant, and is at an end when the schedule is gone', async () => {
     const tick = { tenant: 'third', schedule: 'made', scheduledTime: '<aws.scheduler.scheduled-time>' }
-    const run = { team: 'fan-out', input: 'Go' }
+    const run = { team: 'fan-out', input: 'Go', budget: { tokens: 1_000_000 } }
     const schedule = { id: 'made', expression: 'rate(1 day)', timezone: 'UTC', overlap: 'allow', createdAt: 0 } as const
     await store().putSchedule('third', { ...schedule, run }, Date.now())
     const { runId } = await start(tick)

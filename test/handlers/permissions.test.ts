@@ -153,7 +153,12 @@ async function use(): Promise<void> {
   await work()
   await call('PUT', `/v1/runs/${poor.runId}/budget`, { tokens: 1_000_000 })
   await work()
-  const { scheduleId } = await call('POST', '/v1/schedules', { rate: '1 day', team: 'fan-out', input: 'Go' })
+  const { scheduleId } = await call('POST', '/v1/schedules', {
+    rate: '1 day',
+    team: 'fan-out',
+    input: 'Go',
+    budget: { tokens: 1_000_000 },
+  })
   await call('GET', '/v1/schedules')
   await call('DELETE', `/v1/schedules/${scheduleId}`)
   await run('start-run', { schedule: 'x', scheduledTime: '<aws.scheduler.scheduled-time>' }).catch(() => undefined)

@@ -300,7 +300,8 @@ describe('after a crash between any two writes the retry finds what there is', (
 
   test('of a schedule', async () => {
     const writes = await crashAtEach(
-      async (world) => () => world.post('/v1/schedules', { ...good, rate: '1 day' }, 'k'),
+      async (world) => () =>
+        world.post('/v1/schedules', { ...good, rate: '1 day', budget: { tokens: 1_000_000 } }, 'k'),
       async (world, answer) => {
         const all = await world.engine.ctx.store.listSchedules('local')
         expect(all.map(({ id, state }) => [id, state.outside])).toEqual([[JSON.parse(answer.text).scheduleId, true]])

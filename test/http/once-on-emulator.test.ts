@@ -48,7 +48,7 @@ test('fifty requests at once with one key make one run, and all get the same ans
 
 test('the same tick of a schedule delivered three times at once starts one run', async () => {
   const at = Math.floor(systemClock.now() / 60_000) * 60_000
-  const run = { team: 'echo', input: 'go' }
+  const run = { team: 'echo', input: 'go', budget: { tokens: 1_000_000 } }
   const schedule: Schedule = {
     id: 'nightly',
     expression: 'rate(1 minute)',

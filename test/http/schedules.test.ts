@@ -19,7 +19,8 @@ interface ScheduleView {
 interface List {
   readonly schedules: readonly ScheduleView[]
 }
-const good = { cron: '0 3 * * ? *', timezone: 'Europe/Berlin', team: 'echo', input: 'go', tags: { a: 'b' } }
+const budget = { tokens: 1_000_000 }
+const good = { cron: '0 3 * * ? *', timezone: 'Europe/Berlin', team: 'echo', input: 'go', budget, tags: { a: 'b' } }
 const bounds = { budget: { usd: '2.50', tokens: 1000 }, maxConcurrency: 3 }
 
 describe('over the API', () => {
@@ -50,7 +51,6 @@ describe('over the API', () => {
       budget: { usd: '1', tokens: null },
       maxConcurrency: null,
     })
-    expect((await api.post('/v1/schedules', good)).body).toMatchObject({ budget: null, maxConcurrency: null })
     const { at } = { at: Math.floor(api.ctx.clock.now() / 60_000) * 60_000 }
     const { runId } = await tick(api.ctx, { tenant: 'local', id: body.scheduleId }, at)
     await api.invoker.drain()
@@ -80,15 +80,16 @@ describe('over the API', () => {
   })
 
   test.each<[string, object, string]>([
-    ['neither cron nor rate', { team: 'echo', input: 'x' }, ''],
+    ['neither cron nor rate', { team: 'echo', input: 'x', budget }, ''],
     ['both cron and rate', { ...good, rate: '1 day' }, ''],
     ['a bad cron', { ...good, cron: '0 3 * * * *' }, '/cron'],
     ['a cron of the past', { ...good, cron: '0 0 1 1 ? 2001' }, '/cron'],
-    ['a bad rate', { rate: '1 days', team: 'echo', input: 'x' }, '/rate'],
+    ['a bad rate', { rate: '1 days', team: 'echo', input: 'x', budget }, '/rate'],
     ['a time zone that is not known', { ...good, timezone: 'Europe/Nowhere' }, '/timezone'],
-    ['a time zone of a rate', { rate: '1 day', timezone: 'UTC', team: 'echo', input: 'x' }, ''],
+    ['a time zone of a rate', { rate: '1 day', timezone: 'UTC', team: 'echo', input: 'x', budget }, ''],
     ['an overlap that is none', { ...good, overlap: 'maybe' }, '/overlap'],
-    ['neither input nor tasks', { cron: good.cron, team: 'echo' }, ''],
+    ['neither input nor tasks', { cron: good.cron, team: 'echo', budget }, ''],
+    ['one without a budget', { ...good, budget: undefined }, '/budget'],
   ])('%s is refused', async (_, body, path) => {
     const problem = expectProblem(await api.post('/v1/schedules', body), 400, 'bad_request')
     expect(problem.errors!.map((e) => e.path)).toContain(path)
@@ -123,7 +124,7 @@ describe('in a file', () => {
 schedules:
   nightly: { cron: 0 3 * * ? *, timezone: Europe/Berlin, team: crew, input: go, overlap: queue, tags: { a: b },
     budget: { usd: 2.50, tokens: 1000 }, maxConcurrency: 3 }
-  hourly: { rate: 1 hour, team: crew, tasks: [{ agent: worker, task: a }], enabled: false }
+  hourly: { rate: 1 hour, team: crew, tasks: [{ agent: worker, task: a }], budget: { usd: 1 }, enabled: false }
 `)
     expect(await readSchedules(folder)).toMatchObject([
       {
@@ -151,8 +152,12 @@ schedules:
     ['schedules: [1]', /schedules must be a map/],
     ['other: {}', /the key "other" is not known/],
     ['schedules: { "a b": {} }', /schedules.a b: a name has/],
-    ['schedules: { a: { rate: 1 day, team: x } }', /schedules.a: .*neither input nor tasks/],
-    ['schedules: { a: { cron: "1 2", team: x, input: y } }', /schedules.a: cron must have six fields/],
+    ['schedules: { a: { rate: 1 day, team: x, budget: { usd: 1 } } }', /schedules.a: .*neither input nor tasks/],
+    [
+      'schedules: { a: { cron: "1 2", team: x, input: y, budget: { usd: 1 } } }',
+      /schedules.a: cron must have six fields/,
+    ],
+    ['schedules: { a: { rate: 1 day, team: x, input: y } }', /schedules.a: budget must be an object/],
     ['schedules: { a: { rate: 1 day, team: x, input: y, enabled: maybe } }', /enabled must be true or false/],
     ['schedules: { a: { rate: 1 day, team: x, input: y, budget: { usd: much } } }', /budget.usd must be an amount/],
     [

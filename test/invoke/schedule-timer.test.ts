@@ -13,7 +13,7 @@ const nightly: Schedule = {
   expression: 'cron(0 3 * * ? *)',
   timezone: 'Europe/Berlin',
   overlap: 'skip',
-  run: { team: 'crew', input: 'a secret of the tenant' },
+  run: { team: 'crew', input: 'a secret of the tenant', budget: { tokens: 1_000_000 } },
   createdAt: 0,
 }
 const first = Date.parse('2026-01-31T03:00:00Z')

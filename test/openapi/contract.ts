@@ -82,7 +82,7 @@ const BODIES: { readonly [id: string]: object | undefined } = {
   setBudget: { usd: '2' },
   approve: { decision: 'approve' },
   cancelRun: undefined,
-  createSchedule: { rate: '1 day', team: 'good', input: 'hello' },
+  createSchedule: { rate: '1 day', team: 'good', input: 'hello', budget: { tokens: 1_000_000 } },
   settleReceipts: { receipts: [{ responseId: 'x', inputTokens: 1, outputTokens: 1 }] },
 }
 /** Another good body of the same operation. */
@@ -91,7 +91,7 @@ const OTHER_BODIES: typeof BODIES = {
   addInput: { input: 'something else' },
   approve: { decision: 'approve', note: 'something else' },
   retryRun: {},
-  createSchedule: { rate: '2 days', team: 'good', input: 'hello' },
+  createSchedule: { rate: '2 days', team: 'good', input: 'hello', budget: { tokens: 1_000_000 } },
   settleReceipts: { receipts: [{ responseId: 'y', inputTokens: 1, outputTokens: 1 }] },
 }
 const withBody = (body: unknown): Ask => ({ headers: json, body: JSON.stringify(body) })
@@ -125,9 +125,12 @@ const PROVOKE: { readonly [code: string]: Make } = {
   'nothing_to_retry retryRun': () => ({}),
   'bad_team startRun': () => withBody({ team: 'broken', input: 'x' }),
   'bad_team getTeam': () => ({ path: { name: 'broken' } }),
-  'unknown_team createSchedule': () => withBody({ rate: '1 day', team: 'nobody', input: 'x' }),
-  'bad_team createSchedule': () => withBody({ rate: '1 day', team: 'broken', input: 'x' }),
-  'unknown_agent createSchedule': () => withBody({ rate: '1 day', team: 'good', agent: 'nobody', input: 'x' }),
+  'unknown_team createSchedule': () =>
+    withBody({ rate: '1 day', team: 'nobody', input: 'x', budget: { tokens: 1_000_000 } }),
+  'bad_team createSchedule': () =>
+    withBody({ rate: '1 day', team: 'broken', input: 'x', budget: { tokens: 1_000_000 } }),
+  'unknown_agent createSchedule': () =>
+    withBody({ rate: '1 day', team: 'good', agent: 'nobody', input: 'x', budget: { tokens: 1_000_000 } }),
   'unpriced_model startRun': () => withBody({ team: 'unpriced', input: 'x', budget: { usd: '1' } }),
   'unpriced_model createSchedule': () =>
     withBody({ rate: '1 day', team: 'unpriced', input: 'x', budget: { usd: '1' } }),

@@ -264,7 +264,7 @@ export async function fuzz(options: { seed: number; requests: number }): Promise
       pool.push((await response.json()) as RunView)
     }
     while (scheduleIds.length < 2) {
-      const body = JSON.stringify({ rate: '1 day', team: 'good', input: filled() })
+      const body = JSON.stringify({ rate: '1 day', team: 'good', input: filled(), budget: { tokens: 1_000_000 } })
       const init = { method: 'POST', headers: { 'content-type': 'application/json' }, body }
       scheduleIds.push(((await (await app.request('/v1/schedules', init)).json()) as Any).scheduleId)
     }

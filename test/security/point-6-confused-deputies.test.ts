@@ -94,7 +94,7 @@ describe('a tick', () => {
   const at = () => new Date().toISOString()
 
   test('names a schedule and decides nothing about what it starts', async () => {
-    const run = { team: 'fan-out', input: 'third' }
+    const run = { team: 'fan-out', input: 'third', budget: { tokens: 1_000_000 } }
     const schedule = { id: 'made', expression: 'rate(1 day)', timezone: 'UTC', overlap: 'allow', createdAt: 0 } as const
     await store().putSchedule('third', { ...schedule, run }, Date.now())
     const more = { team: 'dear', input: 'ours', budget: { usd: '1000' }, runId: ids.runId }
