@@ -31,6 +31,7 @@ import type {
 } from './domain/turn.ts'
 import type { BookRow, Books } from './domain/usage.ts'
 import type { IdempotencyStore } from './ports/idempotency-store.ts'
+import type { LimitStore } from './ports/limit-store.ts'
 import type { MoneyStore } from './ports/money-store.ts'
 import type { PlaceStore } from './ports/place-store.ts'
 import type { ScheduleRef, ScheduleStore } from './ports/schedule-store.ts'
@@ -130,7 +131,7 @@ export interface Claim {
  * The books. One method per write of docs/protocol.md (its number is given), each one conditional write on one item.
  * Reads that decide anything are consistent.
  */
-export interface Store extends UsageStore, IdempotencyStore, ScheduleStore, PlaceStore, MoneyStore {
+export interface Store extends UsageStore, IdempotencyStore, ScheduleStore, PlaceStore, MoneyStore, LimitStore {
   // ---- the run
   /** before W1; the same text under the same hash */
   putDefinition(ref: RunRef, hash: string, definition: TeamDefinition): Promise<void>

@@ -10,12 +10,14 @@
  *     TURN#<sessionId>#<n>#1                           outcome of call n
  *     TURN#<sessionId>#<n>#2#<i>                       result of tool call i of answer n
  *     TURN#<sessionId>#<n>#3#<driver>#<slot>#<part>    a part of a body that its slot cannot hold
+ *     POT#<name>                                       a limit that sessions of the run share
  */
 import { createHash } from 'node:crypto'
 import { RUN_ID, SCHEDULE_ID, SESSION_ID, TENANT } from '../domain/ids.ts'
 import { DUE_SHARDS } from '../domain/limits.ts'
 import { hourOf, type UsageDayRef, type UsageItemRef, usageDayOf } from '../domain/report.ts'
 import type { RunRef, SessionRef } from '../domain/run.ts'
+import type { LimitRef } from '../ports/limit-store.ts'
 
 /** Primary key of an item. */
 export interface Key {
@@ -27,7 +29,8 @@ const DRIVER = /^[0-9A-Za-z_-]{1,32}$/
 const INPUT_REF = DRIVER
 const HASH = /^[0-9a-f]{64}$/
 const SLOT = /^[0-9A-Za-z-]{1,12}$/
-const PERIOD = /^[0-9A-Za-z:_-]{1,64}$/
+const PERIOD = /^\d{4}-\d{2}(-\d{2})?$/
+const POT = /^[0-9A-Za-z_.-]{1,64}$/
 const DAY = /^\d{4}-\d{2}-\d{2}$/
 
 function check(what: string, value: string, shape: RegExp): string {
@@ -250,11 +253,17 @@ export function parseSchedulePartition(pk: string): string {
 
 /** What a tenant has going on: the places of its runs. */
 export const placesKey = (tenant: string): Key => ({ pk: `${tenantPartition(tenant)}#PLACES`, sk: 'PLACES' })
-/** A budget over time: `period` names it (`2026-01`, `team:crew:2026-01`). */
-export const limitKey = (tenant: string, period: string): Key => ({
-  pk: `${tenantPartition(tenant)}#LIMIT#${check('period', period, PERIOD)}`,
-  sk: 'LIMIT',
-})
+/**
+ * A limit that many share: over time `T#<tenant>#LIMIT#<period>`, one item for each tenant, team and tag that has one, by
+ * the hash of its name; of one run `POT#<name>`, in the run's partition.
+ */
+export const limitKey = (ref: LimitRef): Key =>
+  'pot' in ref
+    ? { pk: runPartition(ref), sk: `POT#${check('pot', ref.pot, POT)}` }
+    : {
+        pk: `${tenantPartition(ref.tenant)}#LIMIT#${check('period', ref.period, PERIOD)}`,
+        sk: createHash('sha256').update(ref.name).digest('hex').slice(0, 32),
+      }
 /** State of a team: memory, cool-downs, the last ticks of schedules. The team's name is hashed, so any text will do. */
 export const stateKey = (tenant: string, team: string, name: string): Key => ({
   pk: `${tenantPartition(tenant)}#STATE#${createHash('sha256').update(team).digest('hex').slice(0, 32)}`,

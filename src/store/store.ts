@@ -3,6 +3,7 @@ import { bookSlots } from './book-slots.ts'
 import { correctionWrites } from './correction-writes.ts'
 import { delegationWrites } from './delegation-writes.ts'
 import { idempotency } from './idempotency.ts'
+import { limitWrites } from './limit-writes.ts'
 import { logReads } from './log-reads.ts'
 import { logWrites } from './log-writes.ts'
 import { placeWrites } from './place-writes.ts'
@@ -39,4 +40,5 @@ export const createStore = (table: TableClient, now: () => number = Date.now): S
   ...idempotency(table),
   ...schedules(table),
   ...placeWrites(table),
+  ...limitWrites(table),
 })

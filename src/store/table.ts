@@ -159,7 +159,11 @@ export const A = {
   answer: 'an',
   location: 'lo',
   held: 'h',
-  spent: 'sp',
+  // a limit that many share
+  name: 'nm',
+  spentUsd: 'xu',
+  spentTok: 'xt',
+  holds: 'hd',
 } as const
 
 export type AttributeName = keyof typeof A

@@ -56,6 +56,7 @@ async function sentBy(write: (store: Store) => Promise<unknown>): Promise<Sent[]
 }
 
 const [ref, run, now] = [rootRef(), runRef(), T0]
+const pot = { ...run, pot: 'research' }
 const once = { tenant: 'local', route: 'POST /v1/runs', key: 'k' }
 const ERROR = { code: 'x', message: 'y' }
 const suspend = { rows: [], now, closed: false, wakeAt: T0 }
@@ -102,6 +103,12 @@ const FULL: readonly [section: string, write: (s: Store) => Promise<unknown>][] 
   ['W23', (s) => s.correctRun(run, 0, { v: 1, books: {}, now })],
   ['W24', (s) => s.undueRun(run, { v: 1, dueAt: T0 })],
   ['W25', (s) => s.pushDue(run, T0, T0)],
+  ['W26', (s) => s.putLimit(pot, money(1))],
+  ['W26', (s) => s.moveLimit(pot, money(1), money(2))],
+  ['W26', (s) => s.hold(pot, 'a', { hold: null, v: 0 }, money(1))],
+  ['W26', (s) => s.hold(pot, 'a', { hold: money(1), v: 0 }, money(2))],
+  ['W26', (s) => s.settleHold(pot, 'a', money(1), money(1))],
+  ['W26', (s) => s.settleHold(pot, 'a', null, money(0))],
   ['W29', (s) => s.closeUsageHours({ tenant: 'local', day: '2026-01-31' }, 3)],
   ['W33', (s) => s.moveUsageFolded({ tenant: 'local', day: '2026-01-31' }, { folded: 3, dueAt: T0 })],
   ['W34', (s) => s.takePlace('local', { runId: run.runId, sessions: 50 }, 100)],
@@ -166,6 +173,7 @@ describe('docs/protocol.md', () => {
       ...'putUsage openUsageDay closeUsageHours putUsageHour putLateUsage putUsageDay moveUsageFolded'.split(' '),
       ...'putOnce answerOnce releaseOnce putSchedule moveSchedule deleteSchedule'.split(' '),
       ...'takePlace givePlaceBack'.split(' '),
+      ...'putLimit moveLimit hold settleHold'.split(' '),
     ]
     const reads = /^(get|list|read|due|has|is)/
     expect(

@@ -123,7 +123,8 @@ describe('what goes into a key', () => {
     ['usage', keys.usageItemKey({ ...run, at: Date.UTC(2026, 0, 31), round: 999_999, from: 999_999_999 })],
     ['usage part', keys.usagePartKey(day, 'x'.repeat(80), 'x'.repeat(32), 9_999)],
     ['places', keys.placesKey(T)],
-    ['limit', keys.limitKey(T, long)],
+    ['limit', keys.limitKey({ tenant: T, period: '2026-01-31', name: huge })],
+    ['pot', keys.limitKey({ ...run, pot: long })],
     ['idempotency', keys.idempotencyKey(T, huge, huge)],
     ['state', keys.stateKey(T, huge, huge)],
   ]
@@ -142,7 +143,8 @@ describe('what goes into a key', () => {
     ['a number that is too large', () => keys.requestKey(ref, 1_000_000)],
     ['a number below 0', () => keys.requestKey(ref, -1)],
     ['a number with a fraction', () => keys.requestKey(ref, 0.5)],
-    ['a period that is too long', () => keys.limitKey(T, `${long}x`)],
+    ['a period that is none', () => keys.limitKey({ tenant: T, period: '2026-01-31x', name: 'x' })],
+    ['a pot that is too long', () => keys.limitKey({ ...run, pot: `${long}x` })],
     ['a day that is none', () => keys.usagePartition({ tenant: T, day: '2026-01-31#x' })],
   ])('%s makes none', (_what, make) => {
     expect(make).toThrow(RangeError)

@@ -52,7 +52,20 @@ describe('names of attributes', () => {
       ...['parentId', 'ordinal', 'agent', 'kind', 'depth', 'viaTurn', 'viaIndex', 'attempt', 'driver', 'lease'],
       ...['continuations', 'asks', 'wakeAt', 'width', 'started', 'shareUsd', 'ownUsd', 'availUsd', 'takenUsd', 'lent'],
       ...['next', 'deleg', 'pending', 'waitingOn', 'waitAll', 'settled', 'needs', 'rows', 'unknowns', 'seen', 'first'],
-      ...['intent', 'end', 'outcome', 'of', 'cost', 'usage', 'nextIntent', 'expiresAt', 'held', 'spent', 'bodyHash'],
+      ...[
+        'intent',
+        'end',
+        'outcome',
+        'of',
+        'cost',
+        'usage',
+        'nextIntent',
+        'expiresAt',
+        'held',
+        'holds',
+        'spentUsd',
+        'bodyHash',
+      ],
     ]
     expect(named.filter((name) => !(name in A))).toEqual([])
   })
@@ -140,8 +153,9 @@ describe('keys', () => {
       () => keys.usagePartition({ tenant: evil, day: '2026-01-01' }),
       () => keys.usageTakenKey({ tenant: 'local', day: '2026-01-01' }, 1, evil),
       () => keys.usagePartKey({ tenant: 'local', day: '2026-01-01' }, evil, DRIVER, 0),
-      () => keys.limitKey('local', evil),
-      () => keys.limitKey(evil, '2026-01'),
+      () => keys.limitKey({ tenant: 'local', period: evil, name: 'tenant' }),
+      () => keys.limitKey({ tenant: evil, period: '2026-01', name: 'tenant' }),
+      () => keys.limitKey({ ...run, pot: evil }),
       () => keys.stateKey(evil, 'team', 'memory'),
       () => keys.idempotencyKey(evil, 'POST /v1/runs', 'key'),
       () => keys.runsPartition(evil),
@@ -161,7 +175,10 @@ describe('keys', () => {
       pk: 'T#local#USAGE#2026-01-31',
       sk: `ROUND#07#${run.runId}#000002#0`,
     })
-    expect(keys.limitKey('a', '2026-01')).toEqual({ pk: 'T#a#LIMIT#2026-01', sk: 'LIMIT' })
+    const limit = (name: string) => keys.limitKey({ tenant: 'a', period: '2026-01', name })
+    expect(limit('team x').pk).toBe('T#a#LIMIT#2026-01')
+    expect(limit('team x').sk).not.toBe(limit('team y').sk)
+    expect(keys.limitKey({ ...run, pot: 'research' })).toEqual({ pk: `T#local#RUN#${run.runId}`, sk: 'POT#research' })
     expect(keys.stateKey('a', 'crew', 'x')).not.toEqual(keys.stateKey('b', 'crew', 'x'))
     expect(keys.stateKey('a', 'crew', 'x')).not.toEqual(keys.stateKey('a', 'crew2', 'x'))
   })

@@ -1,0 +1,47 @@
+import type { Amount } from '../domain/money.ts'
+import type { RunRef } from '../domain/run.ts'
+import type { Put, Written } from '../ports.ts'
+
+/** A limit that many share. */
+export type LimitRef =
+  /** over time: a UTC day (`2026-11-30`) or month (`2026-11`) of a tenant; `name` says of whom, and may be any text */
+  | { readonly tenant: string; readonly period: string; readonly name: string }
+  /** a pot of one run */
+  | (RunRef & { readonly pot: string })
+
+/** What is left of it: limit = spent + held + available, at every look. */
+export interface SharedLimit {
+  readonly limit: Amount
+  /** may go below zero where the limit was lowered, or where a call cost more than was held for it */
+  readonly avail: Amount
+  readonly spent: Amount
+  /** by holder: a run, or a session, as its user names them */
+  readonly held: { readonly [holder: string]: Amount }
+  /** rises with every hold that is settled */
+  readonly v: number
+}
+
+/** W26: holds on limits that many share. Each write is one conditional write on one item; every read is consistent. */
+export interface LimitStore {
+  getLimit(ref: LimitRef): Promise<SharedLimit | undefined>
+  /** nothing spent, nothing held */
+  putLimit(ref: LimitRef, limit: Amount): Promise<Put>
+  /** another limit from now on, if it still is what was seen */
+  moveLimit(ref: LimitRef, seen: Amount, limit: Amount): Promise<Written<SharedLimit>>
+  /**
+   * The holder holds `hold` in all from now on, if what it held is what was seen (null: nothing), no hold has been settled
+   * since, and as much more is available. One that shrinks asks for nothing.
+   */
+  hold(ref: LimitRef, holder: string, seen: HoldSeen, hold: Amount): Promise<Written<SharedLimit>>
+  /**
+   * The holder holds nothing any more and has spent `spent`; the rest is available. Where it holds nothing (null) only `v`
+   * rises, so that no late hold of it is written any more.
+   */
+  settleHold(ref: LimitRef, holder: string, seen: Amount | null, spent: Amount): Promise<Written<SharedLimit>>
+}
+
+/** What was read of a limit by whoever wants to hold something of it. */
+export interface HoldSeen {
+  readonly hold: Amount | null
+  readonly v: number
+}
