@@ -4,6 +4,7 @@ import { rootSessionId } from '../domain/ids.ts'
 import type { Run, RunRef } from '../domain/run.ts'
 import { isTerminal } from '../domain/session.ts'
 import type { EngineContext } from './context.ts'
+import { giveBack } from './give-back.ts'
 import { takePlace } from './take-place.ts'
 
 /** What makes an input of its own out of a request that may be sent again. */
@@ -36,6 +37,8 @@ export async function addInput(ctx: EngineContext, ref: RunRef, input: string, o
     return run
   }
   if (!isTerminal(run)) throw active(ref)
+  // what its last round held of the limits outside goes back before the next one begins
+  if (run.grants.length > 0) await giveBack(ctx, ref)
   const { tenantConcurrency } = ctx.settings.limits ?? DEFAULT_LIMITS
   await takePlace(ctx, ref, run.maxConcurrency, tenantConcurrency)
   const now = ctx.clock.now()

@@ -51,20 +51,21 @@ function reachable(team: TeamDefinition, first: readonly string[]): string[] {
 
 /**
  * Under a limit in money each agent that may come to work must have a price: nothing is held for a call without one.
+ * @param whose what is limited: a budget of the run, or something outside of it
  * @throws SubledgerError unpriced_model
  */
-export function checkPriced(team: TeamDefinition, first: readonly string[]): void {
+export function checkPriced(team: TeamDefinition, first: readonly string[], whose: 'budget' | 'limit'): void {
   const issues = reachable(team, first).flatMap((name): InputIssue[] => {
     const agent = findAgent(team, name)
     const model = agent && team.models[agent.model]
     if (!model || isPriced(model)) return []
     const what = `the agent "${name}" uses "${agent.model}" (${model.provider}/${model.model}), whose price is not known`
-    return [{ path: '/budget/usd', message: what }]
+    return [{ path: whose === 'budget' ? '/budget/usd' : '/team', message: what }]
   })
   if (issues.length === 0) return
   const what = issues.map((i) => i.message).join('; ')
   const help = 'Give the model a "cost" in the team file (USD per million tokens), or limit "tokens" in place of "usd".'
-  throw new SubledgerError('unpriced_model', `A budget in USD needs a price for every model: ${what}. ${help}`, {
+  throw new SubledgerError('unpriced_model', `A ${whose} in USD needs a price for every model: ${what}. ${help}`, {
     issues: issues.slice(0, 20),
   })
 }

@@ -1,7 +1,8 @@
 import { isBlocked } from '../domain/budget.ts'
 import { DEFAULT_MAX_ITERATIONS, MAX_CONTINUATIONS, MAX_EXTRA_ATTEMPTS, MAX_FAILED_CALLS } from '../domain/limits.ts'
 import { type LogState, readState } from '../domain/log.ts'
-import { add, covers, formatUsd } from '../domain/money.ts'
+import { add, covers } from '../domain/money.ts'
+import { effectiveLimit } from '../domain/outer-limit.ts'
 import type { Run } from '../domain/run.ts'
 import { isTerminal } from '../domain/session.ts'
 import { dearestOf } from '../domain/team.ts'
@@ -10,7 +11,6 @@ import { NO_USAGE } from '../domain/usage.ts'
 import { callModel } from './call-model.ts'
 import { type Drive, firstMessage, nearDeadline, now, refresh, reload } from './drive.ts'
 import { endSession } from './end-session.ts'
-import type { CallBound } from './estimate.ts'
 import { failureOf, isPermanent } from './failure.ts'
 import { fundCall } from './fund-call.ts'
 import { boundFor, intentFor } from './intent.ts'
@@ -110,10 +110,10 @@ async function request(d: Drive, state: LogState, messages: readonly Message[]):
   const sofar = [...transcript(d.slots, n, task), ...messages]
   const at = now(d)
   const call = boundFor({ ...d, agent }, sofar, at)
-  const enough = covers(d.header.own, add(state.spent, call.hold)) && !isBlocked(d.run.limit)
+  const enough = covers(d.header.own, add(state.spent, call.hold)) && !isBlocked(effectiveLimit(d.run))
   const funded = enough ? call : await fundCall(d, state, call, at)
   if (funded === 'gone' || funded === 'again') return funded
-  if (funded === 'none') return close(d, state, refusal(call))
+  if ('status' in funded) return close(d, state, funded)
   const intent = intentFor({ ...d, agent }, funded, at)
   const slot: RequestSlot = { n, round: d.header.round, messages, intent, at }
   const put = await d.ctx.store.putRequest(d.ref, slot, d.driver)
@@ -124,11 +124,6 @@ async function request(d: Drive, state: LogState, messages: readonly Message[]):
 
 /** The task stands in request 0, unless the first intent rode on the claim. */
 const firstMessageIfNeeded = async (d: Drive) => (d.header.first ? await firstMessage(d) : undefined)
-
-const refusal = ({ hold }: CallBound): End => {
-  const message = `The budget does not cover the next model call, which may cost up to USD ${formatUsd(hold.usd)} and ${hold.tok} tokens.`
-  return { status: 'failed', reason: 'budget', error: { code: 'budget', message } }
-}
 
 /** A session that cannot get on ends, so that a poisonous one costs a bounded amount. */
 function overBound(d: Drive, state: LogState): End | undefined {

@@ -1,5 +1,6 @@
 import { isBlocked } from '../domain/budget.ts'
 import { covers, ZERO } from '../domain/money.ts'
+import { effectiveLimit } from '../domain/outer-limit.ts'
 import type { Run, SessionRef } from '../domain/run.ts'
 import { isClaimable, isTerminal, type SessionHeader } from '../domain/session.ts'
 import { type AgentDefinition, findAgent, type TeamDefinition } from '../domain/team.ts'
@@ -110,7 +111,8 @@ async function firstIntent(
   const task: UserMessage = { role: 'user', content: taskMessage(text) }
   const at = ctx.clock.now()
   const call = boundFor({ team, agent }, [task], at)
-  if (isBlocked(run.limit) || !covers(seen.own, call.hold) || covers(ZERO, seen.own)) return { intent: null, task }
+  if (isBlocked(effectiveLimit(run)) || !covers(seen.own, call.hold) || covers(ZERO, seen.own))
+    return { intent: null, task }
   const intent = intentFor({ team, agent, driver, attempt: 1 }, call, at)
   return { intent, task }
 }

@@ -2,6 +2,7 @@ import type { Store } from '../ports.ts'
 import { bookSlots } from './book-slots.ts'
 import { correctionWrites } from './correction-writes.ts'
 import { delegationWrites } from './delegation-writes.ts'
+import { grantWrites } from './grant-writes.ts'
 import { idempotency } from './idempotency.ts'
 import { limitWrites } from './limit-writes.ts'
 import { logReads } from './log-reads.ts'
@@ -41,4 +42,5 @@ export const createStore = (table: TableClient, now: () => number = Date.now): S
   ...schedules(table),
   ...placeWrites(table),
   ...limitWrites(table),
+  ...grantWrites(table),
 })

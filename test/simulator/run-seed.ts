@@ -1,11 +1,16 @@
 /** One seed, from its start to its rest. */
 
-import { formatUsd, UNLIMITED } from '../../src/domain/money.ts'
+import { type Amount, formatUsd, UNLIMITED } from '../../src/domain/money.ts'
 import { isTerminal } from '../../src/domain/session.ts'
 import { addInput } from '../../src/engine/add-input.ts'
 import { cancelRun } from '../../src/engine/cancel-run.ts'
 import { changeBudget } from '../../src/engine/change-budget.ts'
+import type { EngineContext } from '../../src/engine/context.ts'
+import { openLimits } from '../../src/engine/look-outer.ts'
 import { startRun } from '../../src/engine/start-run.ts'
+import { wakeWaiting } from '../../src/engine/wake-waiting.ts'
+import type { LimitRef } from '../../src/ports/limit-store.ts'
+import { aRun } from '../support/builders.ts'
 import { randomFrom, randomOf, randomText } from './random.ts'
 import { type Scenario, scenarioOf } from './scenario.ts'
 import { settle } from './scheduler.ts'
@@ -20,6 +25,7 @@ export interface Outcome {
 }
 
 const USER_TIMEOUT_MS = 30_000
+const ANY_RUN = aRun()
 const SWEEP_EVERY_MS = 60_000
 /** A run that is not at rest after so much virtual time, or so many steps, never will be. */
 /** A run that was out of budget is looked at once more when it would have failed, after seven days. */
@@ -38,6 +44,7 @@ export function worldOf(scenario: Scenario, options: { trace: boolean; plan?: Wo
     workerTimeoutMs: scenario.workerTimeoutMs,
     maxConcurrency: scenario.maxConcurrency,
     budget: scenario.budget,
+    outer: scenario.outer,
     ...options,
   })
 }
@@ -89,6 +96,7 @@ function startUser(world: World, scenario: Scenario, ref: Ref): void {
       },
     )
   start(0)
+  for (const s of scenario.strangers) scheduler.after(s.at, () => stranger(world, s))
   for (const at of scenario.raiseAt) scheduler.after(at, () => raise(world, ref))
   for (const at of scenario.cancelAt) scheduler.after(at, () => cancel(world, ref))
   for (const at of scenario.sweepAt) {
@@ -108,11 +116,50 @@ function budgetIn({ budget }: Scenario): { usd?: string; tokens?: number } | und
   }
 }
 
+/** Another run of the tenant holds a part of each outer limit for a while, and spends half of it. */
+function stranger(world: World, { part, forMs }: Scenario['strangers'][number]): void {
+  const runId = randomText(world.random, 26).toUpperCase()
+  world.start('stranger', USER_TIMEOUT_MS, async (ctx) => {
+    const run = { ...ANY_RUN, runId }
+    for (const { ref, limit, item } of await openLimits(ctx, run)) {
+      const some = { usd: limit.usd / part, tok: limit.tok / part }
+      const held = await ctx.store.hold(ref, runId, { hold: null, v: item.v }, { ...some, seq: 1 })
+      if (!held.written) continue
+      const half = { usd: some.usd / 2n, tok: some.tok / 2n }
+      const end = (tries: number) =>
+        world.start(
+          'stranger',
+          USER_TIMEOUT_MS,
+          (ctx) => leave(ctx, ref, runId, half),
+          (inv) => {
+            if (inv.state !== 'returned' && tries < 9) world.scheduler.after(1_000, () => end(tries + 1))
+          },
+        )
+      world.scheduler.after(forMs, () => end(0))
+    }
+  })
+}
+
+async function leave(ctx: EngineContext, ref: LimitRef, runId: string, spent: Amount): Promise<void> {
+  const { held } = (await ctx.store.getLimit(ref))!
+  if (!held[runId]) return
+  const settled = await ctx.store.settleHold(ref, runId, held[runId], spent)
+  if (settled.written) await wakeWaiting(ctx, ref, settled.item, runId, 2)
+}
+
 /** Twice as much as it may be now. */
 function raise(world: World, ref: Ref): void {
   const limit = world.mirror.run?.limit
   if (!limit) return
   world.weather.count('budget raised')
+  world.outer = world.outer.map((l) => ({
+    ...l,
+    limit: {
+      usd: l.limit.usd < UNLIMITED ? 2n * l.limit.usd : UNLIMITED,
+      tok: l.limit.tok < UNLIMITED ? 2n * l.limit.tok : UNLIMITED,
+    },
+  }))
+  if (limit.usd >= UNLIMITED && limit.tok >= UNLIMITED) return
   world.start('budget', USER_TIMEOUT_MS, (ctx) =>
     changeBudget(ctx, ref, {
       ...(limit.usd < UNLIMITED && { usd: formatUsd(2n * limit.usd) }),
@@ -140,6 +187,8 @@ async function toRest(world: World, scenario: Scenario): Promise<void> {
   const sweeps = scenario.weather.mode !== 'nothing lost'
   const inputs = [...scenario.followUps]
   let raises = scenario.seed % 4
+  // what an outer limit has too little of comes back by itself, with the next day
+  let days = scenario.outer.length > 0 ? 400 : 0
   let tick = START + world.random.below(SWEEP_EVERY_MS)
   let steps = 0
   await settle()
@@ -153,7 +202,7 @@ async function toRest(world: World, scenario: Scenario): Promise<void> {
       continue
     }
     // a run that is out of budget is helped some times, and then given up
-    if (mirror.run?.status === 'waiting' && next === undefined) {
+    if (mirror.run?.status === 'waiting' && next === undefined && (due === undefined || due === null || days-- <= 0)) {
       const ref = { tenant: mirror.run.tenant, runId: mirror.run.runId }
       if (raises-- > 0) scheduler.after(world.random.pick([5, 90_000, 3_600_000]), () => raise(world, ref))
       else scheduler.after(1_000, () => cancel(world, ref))

@@ -50,6 +50,8 @@ function shape(agents: { [name: string]: readonly string[] }, script: Script, mo
     tasks: undefined,
     maxConcurrency: 50,
     budget: undefined,
+    outer: [],
+    strangers: [],
     raiseAt: [],
     weather: FAIR,
     workerTimeoutMs: 900_000,

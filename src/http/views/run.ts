@@ -1,6 +1,6 @@
 import { isUnlimited } from '../../domain/budget.ts'
 import { rootSessionId } from '../../domain/ids.ts'
-import { type Amount, formatUsd, UNLIMITED } from '../../domain/money.ts'
+import { formatUsd, UNLIMITED } from '../../domain/money.ts'
 import type { Run } from '../../domain/run.ts'
 import { isTerminal, type SessionHeader } from '../../domain/session.ts'
 import { addBooks, type Books, booksOf, known, unknown, waste } from '../../domain/usage.ts'
@@ -50,7 +50,7 @@ export function runView(run: Run, parts: RunParts): RunView {
     waste: { calls: waste(books).calls, ...figuresView(waste(books)) },
     unknown: { calls: unknown(books).calls, ...figuresView(unknown(books)) },
     budget: budgetView(
-      run.limit,
+      run,
       books,
       headers?.find((h) => h.parentId === null),
     ),
@@ -87,11 +87,18 @@ function countSessions(headers: readonly SessionHeader[]): SessionCounts {
   return counts
 }
 
-/** What is held is the rest: what is neither spent nor unknown nor with the root to give. */
-function budgetView(limit: Amount, books: Books, root: SessionHeader | undefined): BudgetView | null {
+/**
+ * What is held is the rest: what is neither spent nor unknown nor with the root to give. What limits outside of the run
+ * have not granted yet is held by nobody either.
+ */
+function budgetView(run: Run, books: Books, root: SessionHeader | undefined): BudgetView | null {
+  const { limit } = run
   if (isUnlimited(limit)) return null
   // what an ended root has left of its own is nobody's hold any more
-  const left = root && isTerminal(root) ? limit.usd - known(books).cost - unknown(books).cost : root?.avail.usd
+  const left =
+    root && isTerminal(root)
+      ? limit.usd - known(books).cost - unknown(books).cost
+      : root && limit.usd - (root.share.usd - root.given.usd) + root.avail.usd
   const available = left ?? null
   const usd = limit.usd >= UNLIMITED ? null : limit.usd
   return {
