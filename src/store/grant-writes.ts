@@ -20,9 +20,9 @@ export function grantWrites(table: TableClient): Pick<LimitStore, 'moveGrants' |
           set: [
             '#grantedUsd = :grantedUsd',
             '#grantedTok = :grantedTok',
-            ...(to.grants.length > 0 ? ['#grants = :grants'] : []),
             '#limitSeq = #limitSeq + :one',
             '#updatedAt = :now',
+            ...(to.grants.length > 0 ? ['#grants = :grants'] : []),
             ...(to.short ? ['#short = :short'] : []),
             ...(due?.at ? ['#dueAt = :dueAt', '#dueShard = :dueShard'] : []),
           ],

@@ -6,6 +6,7 @@ import { describe } from 'vitest'
 import type { TestTable } from '../support/tables.ts'
 import { claimContract } from './contract/claim.ts'
 import { delegationContract } from './contract/delegation.ts'
+import { grantsContract } from './contract/grants.ts'
 import { limitsContract } from './contract/limits.ts'
 import { listsContract } from './contract/lists.ts'
 import { logContract } from './contract/log.ts'
@@ -22,6 +23,7 @@ export function storeContract(open: () => Promise<TestTable>): void {
   describe('the log', () => logContract(open))
   describe('places', () => placesContract(open))
   describe('limits that many share', () => limitsContract(open))
+  describe('what a run is granted', () => grantsContract(open))
   describe('lists', () => listsContract(open))
   describe('usage of a day', () => usageContract(open))
 }
