@@ -33,7 +33,7 @@ export interface Outer {
  * The limits that apply to a run, in the present period; an item that is not there yet is made, and one whose configured
  * limit has changed follows it.
  */
-export async function openLimits(ctx: Ctx, run: Run): Promise<readonly OpenLimit[]> {
+export async function openLimits(ctx: Ctx, run: Pick<Run, 'tenant' | 'team' | 'tags'>): Promise<readonly OpenLimit[]> {
   const limits = (await ctx.outerLimits?.of(run)) ?? []
   const at = ctx.clock.now()
   const open: OpenLimit[] = []

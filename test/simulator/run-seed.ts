@@ -10,7 +10,6 @@ import { openLimits } from '../../src/engine/look-outer.ts'
 import { startRun } from '../../src/engine/start-run.ts'
 import { wakeWaiting } from '../../src/engine/wake-waiting.ts'
 import type { LimitRef } from '../../src/ports/limit-store.ts'
-import { aRun } from '../support/builders.ts'
 import { randomFrom, randomOf, randomText } from './random.ts'
 import { type Scenario, scenarioOf } from './scenario.ts'
 import { settle } from './scheduler.ts'
@@ -25,7 +24,6 @@ export interface Outcome {
 }
 
 const USER_TIMEOUT_MS = 30_000
-const ANY_RUN = aRun()
 const SWEEP_EVERY_MS = 60_000
 /** A run that is not at rest after so much virtual time, or so many steps, never will be. */
 /** A run that was out of budget is looked at once more when it would have failed, after seven days. */
@@ -90,8 +88,9 @@ function startUser(world: World, scenario: Scenario, ref: Ref): void {
       (inv) => {
         if (inv.state === 'returned') return
         weather.count('start crashed')
-        // whoever started it does not know whether it runs: mostly he asks again
-        const again = tries < 4 && (world.mirror.run === undefined || world.random.chance(0.6))
+        // whoever started it does not know whether it runs: mostly he asks again; always where no sweep would come
+        const alone = weather.options.mode === 'nothing lost'
+        const again = tries < 4 && (alone || world.mirror.run === undefined || world.random.chance(0.6))
         if (again) scheduler.after(world.random.between(50, 5_000), () => start(tries + 1))
       },
     )
@@ -120,11 +119,9 @@ function budgetIn({ budget }: Scenario): { usd?: string; tokens?: number } | und
 function stranger(world: World, { part, forMs }: Scenario['strangers'][number]): void {
   const runId = randomText(world.random, 26).toUpperCase()
   world.start('stranger', USER_TIMEOUT_MS, async (ctx) => {
-    const run = { ...ANY_RUN, runId }
+    const run = { tenant: 'local', team: 'crew', tags: {} }
     for (const { ref, limit, item } of await openLimits(ctx, run)) {
       const some = { usd: limit.usd / part, tok: limit.tok / part }
-      const held = await ctx.store.hold(ref, runId, { hold: null, v: item.v }, { ...some, seq: 1 })
-      if (!held.written) continue
       const half = { usd: some.usd / 2n, tok: some.tok / 2n }
       const end = (tries: number) =>
         world.start(
@@ -132,10 +129,12 @@ function stranger(world: World, { part, forMs }: Scenario['strangers'][number]):
           USER_TIMEOUT_MS,
           (ctx) => leave(ctx, ref, runId, half),
           (inv) => {
-            if (inv.state !== 'returned' && tries < 9) world.scheduler.after(1_000, () => end(tries + 1))
+            if (inv.state !== 'returned' && tries < 99) world.scheduler.after(1_000, () => end(tries + 1))
           },
         )
-      world.scheduler.after(forMs, () => end(0))
+      // whether or not its answer comes, and longer than it may be on its way
+      world.scheduler.after(forMs + USER_TIMEOUT_MS + 1_000, () => end(0))
+      await ctx.store.hold(ref, runId, { hold: null, v: item.v }, { ...some, seq: 1 })
     }
   })
 }

@@ -68,7 +68,8 @@ export function scenarioOf(seed: number, random: Random): Scenario {
     raiseAt: budget && random.chance(0.4) ? Array.from({ length: random.between(1, 3) }, () => whenever(random)) : [],
     outer,
     strangers:
-      outer.length > 0 && random.chance(0.6)
+      // who waits for them looks again after some minutes, which takes a sweep
+      outer.length > 0 && weather.mode !== 'nothing lost' && random.chance(0.6)
         ? Array.from({ length: random.between(1, 3) }, () => ({
             at: whenever(random),
             forMs: random.pick([5, 20_000, 400_000]),
