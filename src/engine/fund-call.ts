@@ -9,7 +9,7 @@ import { type Drive, now, refresh } from './drive.ts'
 import { type CallBound, leastHold, modelOf, shrinkCall } from './estimate.ts'
 import { noteShortage } from './give-back.ts'
 import { askGrant } from './grants.ts'
-import { lookOuter, NO_OUTER, needOf, type Outer } from './look-outer.ts'
+import { lookFor, NO_OUTER, type Outer } from './look-outer.ts'
 import { haveOwn } from './money.ts'
 import { mark, rest } from './rest-run.ts'
 import { finishGiving, pathTo, survey } from './survey.ts'
@@ -196,5 +196,5 @@ async function lieDown(
 
 async function isLeftOutside(d: Drive, lacks: Amount): Promise<boolean> {
   const run = d.run.granted && (await d.ctx.store.getRun(d.ref, { consistent: true }))
-  return Boolean(run?.granted && (await lookOuter(d.ctx, run, needOf(run, lacks))).enough)
+  return Boolean(run?.granted && (await lookFor(d.ctx, run, lacks)).enough)
 }

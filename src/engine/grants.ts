@@ -6,7 +6,7 @@ import { isTerminal, type SessionHeader } from '../domain/session.ts'
 import type { Hold, LimitRef, SharedLimit } from '../ports/limit-store.ts'
 import { takeLimit } from './change-budget.ts'
 import type { EngineContext } from './context.ts'
-import { chunkOf, isGrantable, judge, lookOuter, NO_OUTER, needOf, netOf, type Outer } from './look-outer.ts'
+import { chunkOf, isGrantable, judge, lookFor, lookOuter, NO_OUTER, needOf, netOf, type Outer } from './look-outer.ts'
 import { wakeWaiting } from './wake-waiting.ts'
 
 export type GrantContext = Pick<EngineContext, 'store' | 'invoker' | 'clock' | 'outerLimits'>
@@ -25,10 +25,9 @@ export async function askGrant(ctx: GrantContext, ref: RunRef, missing: Amount):
     const run = await ctx.store.getRun(ref, { consistent: true })
     if (!run || !isGrantable(run) || run.status !== 'running' || run.stop) return NO_OUTER
     if ((await tidyGrants(ctx, run)) !== 'tidy') return 'granted'
-    const need = needOf(run, missing)
-    const outer = await lookOuter(ctx, run, need)
+    const outer = await lookFor(ctx, run, missing)
     if (!outer.enough) return outer
-    const more = chunkOf(run, need, outer)
+    const more = chunkOf(run, outer.need, outer)
     const noted = await note(ctx, run, grown(run, outer.limits, more, ctx.clock.now()), reachedBy(run, more))
     if (noted && (await finishGrant(ctx, noted)) === 'granted') return 'granted'
   }

@@ -67,6 +67,17 @@ export const NO_OUTER: Outer = {
 /** What of a run's own limit it has not been granted yet. */
 const roomOf = (run: Run): Amount => limitedPart(run, sub(run.limit, run.granted ?? ZERO))
 
+/**
+ * How it stands with the limits outside for somebody who lacks this. Where he lacks something that none of them limits,
+ * they cannot help: it is the run's own limit that has too little.
+ */
+export async function lookFor(ctx: Ctx, run: Run, missing: Amount): Promise<Outer & { readonly need: Amount }> {
+  const need = needOf(run, missing)
+  const outer = await lookOuter(ctx, run, need)
+  const own = KINDS.some((k) => missing[k] > 0n && run.granted![k] >= UNLIMITED)
+  return own || isZero(need) ? { ...NO_OUTER, left: outer.left, some: outer.some, need } : { ...outer, need }
+}
+
 /** @param need what is missing in the run, in the kinds that are limited outside of it */
 export async function lookOuter(ctx: Ctx, run: Run, need: Amount): Promise<Outer> {
   return judge(ctx, run, need, await openLimits(ctx, run))

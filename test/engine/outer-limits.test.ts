@@ -311,6 +311,19 @@ test('a list of 20 tasks under a limit for 8 of them makes 8 calls, and the rest
   await expectKept(w, run)
 })
 
+test('where the budget of a run in USD has too little, a limit in tokens is asked for nothing', async () => {
+  const w = world([ofTenant(tokens(1_000_000_000))])
+  const run = await w.start({
+    team: 'crowd',
+    tasks: Array.from({ length: 5 }, () => ({ agent: 'worker', task: 't' })),
+    budget: { usd: '0.45' },
+  })
+  await w.rest()
+  expect(await w.read(run)).toMatchObject({ status: 'waiting', stopReason: 'budget', short: null })
+  expect(w.scripted.bill).toHaveLength(2)
+  await expectKept(w, run)
+})
+
 test('runs that hold what none of them can use give it back, so that as many calls are made as there is money for', async () => {
   const w = world([ofTenant(usd('0.65'))])
   const three = scriptedTeam('three', [
