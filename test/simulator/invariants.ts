@@ -189,11 +189,17 @@ export class Invariants {
   limitWritten(item: Item): void {
     const limit = decodeLimit(item)
     const where = `${item[A.pk]} ${item[A.name]}`
+    const before = this.#limits.get(where)
     this.#limits.set(where, limit)
+    // what was held under a limit may be more than a lower one says, but nobody holds more then
+    const lowered =
+      before !== undefined &&
+      (['usd', 'tok'] as const).some((k) => before.avail[k] < 0n || limit.limit[k] < before.limit[k])
     for (const k of ['usd', 'tok'] as const) {
       const held = Object.values(limit.held).reduce((sum, h) => sum + h[k], 0n)
       const all = limit.spent[k] + held
-      if (all > limit.limit[k]) this.#fail(`6: spent and held of ${where} (${k}) are ${all} of ${limit.limit[k]}`)
+      if (all > limit.limit[k] && !lowered)
+        this.#fail(`6: spent and held of ${where} (${k}) are ${all} of ${limit.limit[k]}`)
       if (all + limit.avail[k] !== limit.limit[k]) this.#fail(`6: ${where} (${k}) does not add up`)
     }
   }

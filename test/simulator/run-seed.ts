@@ -201,7 +201,8 @@ async function toRest(world: World, scenario: Scenario): Promise<void> {
       continue
     }
     // a run that is out of budget is helped some times, and then given up
-    if (mirror.run?.status === 'waiting' && next === undefined && (due === undefined || due === null || days-- <= 0)) {
+    const comesBack = due !== undefined && due !== null && mirror.run?.short && days-- > 0
+    if (mirror.run?.status === 'waiting' && next === undefined && !comesBack) {
       const ref = { tenant: mirror.run.tenant, runId: mirror.run.runId }
       if (raises-- > 0) scheduler.after(world.random.pick([5, 90_000, 3_600_000]), () => raise(world, ref))
       else scheduler.after(1_000, () => cancel(world, ref))
