@@ -12,6 +12,7 @@ import type { Model, Prices, Teams } from './ports.ts'
 import { dynamoClient, dynamoTable } from './store/dynamo-table.ts'
 import { createStore } from './store/store.ts'
 import { systemClock, systemIds } from './system.ts'
+import { createFolderLimits } from './team/folder-limits.ts'
 
 export { once } from './system.ts'
 
@@ -27,6 +28,7 @@ export function compose(config: Config): LambdaContext {
     invoker: createLambdaInvoker(lambdaClient(config.lambdaEndpoint), config.workerFunction),
     teams: noTeams,
     prices: noPrices,
+    outerLimits: createFolderLimits(config.teams),
     model: noModel,
     clock: systemClock,
     ids: systemIds,

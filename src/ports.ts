@@ -31,6 +31,7 @@ import type { ScheduleRef, ScheduleStore } from './ports/schedule-store.ts'
 import type { UsageStore } from './ports/usage-store.ts'
 
 export type * from './ports/model.ts'
+export type { OuterLimits } from './ports/outer-limits.ts'
 export type { AskedModel, Prices } from './ports/prices.ts'
 
 export interface Clock {
@@ -179,6 +180,8 @@ export interface Store
       dueAt: number | null
       /** epoch seconds from which on the run is gone; left out: it is kept */
       expiresAt?: number
+      /** under limits outside of it: as what it holds of them was read */
+      seenLimitSeq?: number
       now: number
     },
   ): Promise<Written<Run>>

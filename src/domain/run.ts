@@ -1,4 +1,5 @@
 import type { Amount } from './money.ts'
+import type { Grant, Shortage } from './outer-limit.ts'
 import type { ErrorInfo, StopReason } from './turn.ts'
 import type { Books } from './usage.ts'
 
@@ -37,7 +38,13 @@ export interface Run extends RunRef {
   readonly tasks: number | null
   readonly maxConcurrency: number
   readonly limit: Amount
-  /** raised with every change of the limit */
+  /** what limits outside of it let it have, in all rounds together; null: there are none. UNLIMITED: none of this kind */
+  readonly granted: Amount | null
+  /** what it holds of them, or is about to */
+  readonly grants: readonly Grant[]
+  /** why it has stopped, where one of them has too little left */
+  readonly short: Shortage | null
+  /** raised with every change of the limit, and of what is granted */
   readonly limitSeq: number
   /** when it was found that 80 per cent of the limit were spent, epoch ms, and of which limit, by its `limitSeq` */
   readonly budgetWarned: { readonly at: number; readonly limitSeq: number } | null

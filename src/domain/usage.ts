@@ -5,6 +5,8 @@
  * `reasoningTokens`. Providers disagree on what is inside what; adapters normalise, nothing else does.
  */
 
+import type { Amount } from './money.ts'
+
 /** The tokens of one call. Whole numbers, never negative. */
 export interface TokenUsage {
   /** all input tokens, cached ones included */
@@ -131,4 +133,11 @@ export function addRow(rows: readonly BookRow[], row: BookRow): BookRow[] {
   const i = rows.findIndex((r) => r.agent === row.agent && r.model === row.model && r.outcome === row.outcome)
   if (i < 0) return [...rows, row]
   return rows.with(i, { ...row, totals: addTotals(rows[i]!.totals, row.totals) })
+}
+
+/** What books take out of a budget: everything known, and everything unknown at its bound. */
+export function amountOf(books: Books): Amount {
+  const [k, u] = [known(books), unknown(books)]
+  const counts = [k.inputTokens, k.outputTokens, u.inputTokens, u.outputTokens]
+  return { usd: k.cost + u.cost, tok: counts.reduce((sum, count) => sum + BigInt(count), 0n) }
 }

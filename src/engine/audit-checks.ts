@@ -8,6 +8,7 @@ import { isTerminal, type SessionHeader, subtreeBooks, subtreeSessions } from '.
 import type { ResponseSlot } from '../domain/turn.ts'
 import {
   addBooks,
+  amountOf,
   type BookRow,
   type Books,
   booksOf,
@@ -16,7 +17,6 @@ import {
   NO_TOTALS,
   type Totals,
 } from '../domain/usage.ts'
-import { amountOf } from './settle.ts'
 
 /** One number that is not what others say it should be. */
 export interface AuditDifference {
@@ -156,11 +156,14 @@ export function checkChildren(f: Findings, h: SessionHeader, all: ReadonlyMap<st
   for (const [ordinal, lent] of Object.entries(h.lent)) f.amount(of, `lent[${ordinal}]`, lent, ZERO, 'ended children')
 }
 
-/** Money is neither made nor lost: what an ended session owns, may give and has passed on is what it was given. */
-export function checkMoney(f: Findings, s: AuditedSession, limit: Amount): void {
+/**
+ * Money is neither made nor lost: what an ended session owns, may give and has passed on is what it was given. A root under
+ * limits from outside has what it was granted and has not given up.
+ */
+export function checkMoney(f: Findings, s: AuditedSession, limit: Amount, granted: boolean): void {
   const h = s.header
   const of = { sessionId: h.sessionId, name: nameOf(h) }
-  const given = h.parentId === null ? limit : sub(add(h.share, h.taken), h.given)
+  const given = h.parentId === null && !granted ? limit : sub(add(h.share, h.taken), h.given)
   f.amount(of, 'own + available + settled', add(add(h.own, h.avail), amountOf(h.kids)), given, 'what it was given')
 }
 

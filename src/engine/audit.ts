@@ -1,6 +1,7 @@
 import { isUnlimited } from '../domain/budget.ts'
 import { SubledgerError } from '../domain/errors.ts'
 import { rootSessionId } from '../domain/ids.ts'
+import { effectiveLimit } from '../domain/outer-limit.ts'
 import { hourOf, sumRows, type UsageItem, usageDayOf } from '../domain/report.ts'
 import type { Run, RunRef } from '../domain/run.ts'
 import { isTerminal, type SessionHeader } from '../domain/session.ts'
@@ -61,7 +62,7 @@ export async function auditRun(ctx: Pick<EngineContext, 'store' | 'teams'>, ref:
   for (const s of ended) {
     checkOwn(f, s)
     checkChildren(f, s.header, all)
-    if (!isUnlimited(run.limit)) checkMoney(f, s, run.limit)
+    if (!isUnlimited(effectiveLimit(run))) checkMoney(f, s, run.limit, run.granted !== null)
   }
   const rootId = rootSessionId(run.runId)
   checkPlaces(f, rootId, all)

@@ -1,15 +1,17 @@
 import { isUnlimited } from '../domain/budget.ts'
 import { SubledgerError } from '../domain/errors.ts'
 import { rootSessionId } from '../domain/ids.ts'
-import { type Amount, sub, UNLIMITED } from '../domain/money.ts'
+import { type Amount, add, sub, UNLIMITED } from '../domain/money.ts'
+import { effectiveLimit } from '../domain/outer-limit.ts'
 import type { Run, RunRef } from '../domain/run.ts'
 import { isTerminal } from '../domain/session.ts'
 import type { EngineContext } from './context.ts'
+import { giveBack } from './give-back.ts'
 import { type Budget, limitOf } from './limit.ts'
 import { reopenRoot } from './open-round.ts'
 import { wakeNeedy } from './wake-needy.ts'
 
-type Ctx = Pick<EngineContext, 'store' | 'invoker' | 'clock' | 'settings'>
+type Ctx = Pick<EngineContext, 'store' | 'invoker' | 'clock' | 'settings' | 'outerLimits'>
 
 /**
  * Sets the limit of a run anew; what is not given stays. More of it lets those go on who wait for money, and a run that
@@ -28,6 +30,11 @@ export async function changeBudget(ctx: Ctx, ref: RunRef, budget: Budget): Promi
     }
     const raised = limit.usd > run.limit.usd || limit.tok > run.limit.tok
     const now = ctx.clock.now()
+    // what its last round held of the limits outside goes back before the next one begins
+    if (run.status === 'waiting' && run.grants.length > 0) {
+      await giveBack(ctx, ref)
+      continue
+    }
     const resume = run.status === 'waiting' && raised ? { dueAt: now + ctx.settings.eventAgeMs } : null
     const changed = await ctx.store.changeLimit(ref, { seen: run, limit, resume, now })
     if (!changed.written) continue
@@ -35,6 +42,16 @@ export async function changeBudget(ctx: Ctx, ref: RunRef, budget: Budget): Promi
     if (resume) await reopenRoot(ctx, changed.item)
     return changed.item
   }
+}
+
+/** A run that waits goes on: a limit outside of it has enough again. */
+export async function resumeRun(ctx: Ctx, run: Run): Promise<void> {
+  const now = ctx.clock.now()
+  const resume = { dueAt: now + ctx.settings.eventAgeMs }
+  const changed = await ctx.store.changeLimit(run, { seen: run, limit: run.limit, resume, now })
+  if (!changed.written) return
+  await takeLimit(ctx, changed.item)
+  await reopenRoot(ctx, changed.item)
 }
 
 /** Shares are dealt out by what is limited: that cannot change under way. */
@@ -60,7 +77,9 @@ export async function takeLimit(ctx: Pick<EngineContext, 'store' | 'invoker' | '
     const run = await ctx.store.getRun(seen, { consistent: true })
     const root = await ctx.store.getHeader(ref)
     if (!run || !root || root.limitSeq >= run.limitSeq) return
-    const to = { seq: run.limitSeq, limit: run.limit, more: sub(run.limit, root.share), now: ctx.clock.now() }
+    // what it has given up is no part of what it has
+    const limit = add(effectiveLimit(run), root.given)
+    const to = { seq: run.limitSeq, limit, more: sub(limit, root.share), now: ctx.clock.now() }
     const taken = await ctx.store.takeLimit(ref, root.limitSeq, to)
     if (!taken.written) continue
     if (!isTerminal(taken.item)) await wakeNeedy(ctx, ref, taken.item)

@@ -1,5 +1,17 @@
 import type { Limits } from '../domain/configured-limits.ts'
-import type { Clock, Ids, Invoker, Logger, Metrics, Model, Prices, Schedules, Store, Teams } from '../ports.ts'
+import type {
+  Clock,
+  Ids,
+  Invoker,
+  Logger,
+  Metrics,
+  Model,
+  OuterLimits,
+  Prices,
+  Schedules,
+  Store,
+  Teams,
+} from '../ports.ts'
 
 /** Everything the engine needs of the outside world; `compose.ts` chooses the adapters. */
 export interface EngineContext {
@@ -9,6 +21,8 @@ export interface EngineContext {
   readonly model: Model
   /** left out: there is no file of schedules */
   readonly schedules?: Schedules
+  /** left out: nothing limits runs from outside */
+  readonly outerLimits?: OuterLimits
   readonly invoker: Invoker
   readonly clock: Clock
   readonly ids: Ids

@@ -2,11 +2,13 @@ import { isBlocked, isUnlimited, sharesFor } from '../domain/budget.ts'
 import { childSessionId } from '../domain/ids.ts'
 import { MAX_PENDING, PREVIEW_BYTES } from '../domain/limits.ts'
 import { type Amount, covers, missing, times, ZERO } from '../domain/money.ts'
+import { effectiveLimit } from '../domain/outer-limit.ts'
 import { type Delegation, isTerminal, mayRun, type SessionKind } from '../domain/session.ts'
 import { findAgent } from '../domain/team.ts'
 import { cutBytes } from '../domain/text.ts'
 import { type Drive, now, refresh, reload } from './drive.ts'
 import { holdFor } from './estimate.ts'
+import { askGrant } from './grants.ts'
 import { borrow } from './money.ts'
 import { newHeader } from './new-header.ts'
 import { wakeNeedy } from './wake-needy.ts'
@@ -71,10 +73,10 @@ export async function delegate(d: Drive, turn: number, kids: readonly Kid[]): Pr
 
 async function shares(d: Drive, kids: readonly Kid[]): Promise<{ share: Amount; funded: number }> {
   if (kids.length === 0) return { share: ZERO, funded: 0 }
-  const { limit } = d.run
+  const limit = effectiveLimit(d.run)
   const weight = Math.max(...kids.map((k) => k.weight))
   const hold = dearestHold(d, kids)
-  if (!isUnlimited(limit) && d.header.parentId !== null) await stockUp(d, hold, weight * kids.length)
+  if (!isUnlimited(limit) && (d.header.parentId !== null || d.run.granted)) await stockUp(d, hold, weight * kids.length)
   return sharesFor(d.header.avail, kids.length, { limit, hold, weight })
 }
 
@@ -85,7 +87,8 @@ async function stockUp(d: Drive, hold: Amount, count: number): Promise<void> {
     for (;;) {
       const { avail } = await refresh(d)
       if (covers(avail, need)) return
-      if ((await borrow(d.ctx, d.ref, 'avail', missing(avail, need))) !== 'ok') break
+      if ((await borrow(d.ctx, d.ref, 'avail', missing(avail, need))) === 'ok') continue
+      if (!d.run.granted || (await askGrant(d.ctx, d.ref, missing(avail, need))) !== 'granted') break
     }
   }
 }

@@ -2,7 +2,7 @@ import { SubledgerError } from '../domain/errors.ts'
 import type { Run, RunRef } from '../domain/run.ts'
 import { isTerminal } from '../domain/session.ts'
 import type { EngineContext, Invocation } from './context.ts'
-import { LATE_ANSWERS_MS } from './settle.ts'
+import { LATE_ANSWERS_MS } from './due-times.ts'
 
 /** Items removed between two looks at the clock. */
 const STEP = 500

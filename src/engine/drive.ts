@@ -10,7 +10,8 @@ import { taskMessage, taskOf } from './task-of.ts'
 export interface Drive {
   readonly ctx: EngineContext
   readonly ref: SessionRef
-  readonly run: Run
+  /** as last read: at the claim, and when it was granted more */
+  run: Run
   readonly team: TeamDefinition
   /** null: a list of tasks or a group */
   readonly agent: AgentDefinition | null

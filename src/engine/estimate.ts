@@ -47,6 +47,12 @@ export function shrinkCall(model: ModelDefinition, call: CallBound, funds: Amoun
   return cap === undefined ? undefined : { estimate, cap, hold: holdOf(estimate, cap, price) }
 }
 
+/** What the call costs at most with the smallest output cap that makes sense. */
+export function leastHold(model: ModelDefinition, { estimate, cap }: CallBound, at: number): Amount {
+  const price = dearestOf(model, { at, inputTokens: estimate })
+  return holdOf(estimate, Math.min(cap, leastOutputCap(model)), price)
+}
+
 /** The dearest rates of every tier that the prompt may reach: its bound may cross a border which it does not. */
 function boundOf(model: ModelDefinition, estimate: number, at: number): CallBound {
   const cap = outputCap(model)

@@ -1,13 +1,19 @@
 import { isBlocked, isUnlimited, positive } from '../domain/budget.ts'
 import type { LogState } from '../domain/log.ts'
-import { add, covers, isZero, sub } from '../domain/money.ts'
+import { type Amount, add, covers, formatUsd, isZero, missing, sub } from '../domain/money.ts'
+import { effectiveLimit } from '../domain/outer-limit.ts'
 import type { SessionRef } from '../domain/run.ts'
 import { MONEY, type SessionHeader } from '../domain/session.ts'
+import type { End } from '../domain/turn.ts'
 import { type Drive, now, refresh } from './drive.ts'
-import { type CallBound, modelOf, shrinkCall } from './estimate.ts'
+import { type CallBound, leastHold, modelOf, shrinkCall } from './estimate.ts'
+import { noteShortage } from './give-back.ts'
+import { askGrant } from './grants.ts'
+import { lookFor, NO_OUTER, type Outer } from './look-outer.ts'
 import { mark } from './mark.ts'
 import { haveOwn } from './money.ts'
 import { restPots, wakeAtPots } from './pots.ts'
+import { rest } from './rest-run.ts'
 import { finishGiving, pathTo, survey } from './survey.ts'
 import { letIn } from './wait.ts'
 import { getUp, wakeNeedy } from './wake-needy.ts'
@@ -17,22 +23,25 @@ const LOOK_AGAIN_MS = 5 * 60_000
 
 /**
  * Sets money aside for a call, or else waits for some without holding an invocation. Where nothing can come back any
- * more, the call's output cap shrinks to what there is.
- * @returns the call as it may be made · `none`: the budget does not cover it · what the driver should do instead
+ * more, the call's output cap shrinks to what there is. What the run does not have is asked for of the limits outside.
+ * @returns the call as it may be made · the end, where no budget covers it · what the driver should do instead
  */
 export async function fundCall(
   d: Drive,
   state: LogState,
   call: CallBound,
   at: number,
-): Promise<CallBound | 'none' | 'again' | 'gone'> {
-  if (isBlocked(d.run.limit)) return 'none'
+): Promise<CallBound | End | 'again' | 'gone'> {
+  if (isBlocked(d.run.limit)) return refusal(call, NO_OUTER)
   const path = await pathTo(d.ctx, d.header)
+  const model = modelOf(d.team, d.agent!)
   let wanted = call
+  let refused = false
   for (;;) {
     const funds = await haveOwn(d, add(state.spent, wanted.hold), wanted.hold)
     if (funds === 'gone') return 'gone'
-    if (funds === 'ok') {
+    const nothing = isBlocked(effectiveLimit(d.run))
+    if (funds === 'ok' && !nothing) {
       await passOn(d)
       return wanted
     }
@@ -46,18 +55,51 @@ export async function fundCall(
       continue
     }
     const all = add(positive(sub(found.header.own, state.spent)), found.funds)
-    if (covers(all, wanted.hold)) {
+    let outside = false
+    if (covers(all, wanted.hold) && !nothing) {
       if (found.place) continue
-    } else if (!found.live) {
-      const smaller = shrinkCall(modelOf(d.team, d.agent!), call, all, at)
-      if (!smaller) return 'none'
-      wanted = smaller
-      continue
+    } else {
+      const outer = await askOutside(d, missing(all, wanted.hold))
+      if (outer === 'granted') continue
+      if (!found.live && outer.wait && !refused) {
+        const rested = await rest(d, state, path, wanted.hold)
+        if (rested === 'marked') return 'again'
+        if (rested !== 'wait') {
+          refused = rested === 'refused'
+          continue
+        }
+        outside = true
+      } else if (!found.live) {
+        const smaller = nothing && !outer.some ? undefined : shrinkCall(model, call, add(all, outer.left), at)
+        if (!smaller) {
+          if (outer.resumeAt !== null) await noteShortage(d.ctx, d.ref, leastHold(model, call, at))
+          return refusal(call, outer)
+        }
+        wanted = smaller
+        continue
+      }
     }
     // nor does it keep anything of its pots while it sleeps
     if ((await restPots(d, state)) === 'again') return 'again'
-    return lieDown(d, state, call, path)
+    return lieDown(d, state, { call, path, outside })
   }
+}
+
+/** More than the run has, of the limits outside of it; where there are none, nothing is left there. */
+async function askOutside(d: Drive, lacks: Amount): Promise<'granted' | Outer> {
+  if (!d.run.granted) return NO_OUTER
+  const asked = await askGrant(d.ctx, d.ref, lacks)
+  if (asked === 'granted') d.run = (await d.ctx.store.getRun(d.ref, { consistent: true })) ?? d.run
+  return asked
+}
+
+function refusal({ hold }: CallBound, { short }: Outer): End {
+  const what = `the next model call, which may cost up to USD ${formatUsd(hold.usd)} and ${hold.tok} tokens`
+  const message =
+    short.length === 0
+      ? `The budget does not cover ${what}.`
+      : `What is left of the limit of ${short.join(' and of ')} does not cover ${what}.`
+  return { status: 'failed', reason: 'budget', error: { code: 'budget', message } }
 }
 
 const parentOf = (d: Drive): SessionRef | undefined =>
@@ -66,7 +108,7 @@ const parentOf = (d: Drive): SessionRef | undefined =>
 /** There may be more where this came from: one who has got some wakes the next. */
 async function passOn(d: Drive): Promise<void> {
   const parentRef = parentOf(d)
-  if (!parentRef || isUnlimited(d.run.limit) || isZero(d.header.taken)) return
+  if (!parentRef || isUnlimited(effectiveLimit(d.run)) || isZero(d.header.taken)) return
   const parent = await d.ctx.store.getHeader(parentRef)
   if (parent && parent.needs.size > 0 && !isZero(positive(parent.avail))) await wakeNeedy(d.ctx, parentRef, parent)
 }
@@ -130,7 +172,11 @@ async function tellAbove(d: Drive, from: SessionHeader): Promise<void> {
 }
 
 /** Lies down until there is money, and then looks once more: what came between looking and lying down woke nobody. */
-async function lieDown(d: Drive, state: LogState, call: CallBound, path: readonly string[]): Promise<'again' | 'gone'> {
+async function lieDown(
+  d: Drive,
+  state: LogState,
+  { call, path, outside }: { call: CallBound; path: readonly string[]; outside: boolean },
+): Promise<'again' | 'gone'> {
   const at = now(d)
   const wait = { on: 'money', wakeAt: at + LOOK_AGAIN_MS, rows: state.rows, closed: false, now: at } as const
   const suspended = await d.ctx.store.suspend(d.ref, d.attempt, wait)
@@ -144,9 +190,16 @@ async function lieDown(d: Drive, state: LogState, call: CallBound, path: readonl
   const h = await refresh(d)
   if (h.needs.size > 0) await wakeNeedy(d.ctx, d.ref, { ...h, asks: new Set() })
   const found = await survey(d.ctx, d.ref, path)
-  const enough = covers(add(positive(sub(h.own, state.spent)), found.funds), call.hold)
-  if (found.moved || (enough ? found.place : !found.live)) {
+  const all = add(positive(sub(h.own, state.spent)), found.funds)
+  const enough = covers(all, call.hold)
+  const goOn = enough ? found.place : (!found.live && !outside) || (await isLeftOutside(d, missing(all, call.hold)))
+  if (found.moved || goOn) {
     await getUp(d.ctx, d.ref)
   }
   return 'gone'
+}
+
+async function isLeftOutside(d: Drive, lacks: Amount): Promise<boolean> {
+  const run = d.run.granted && (await d.ctx.store.getRun(d.ref, { consistent: true }))
+  return Boolean(run?.granted && (await lookFor(d.ctx, run, lacks)).enough)
 }

@@ -61,30 +61,33 @@ export function reachable(team: TeamDefinition, first: readonly string[]): strin
 export const limitsMoney = (limit: Amount, team: TeamDefinition): boolean =>
   limit.usd < UNLIMITED || Object.values(team.budgets ?? {}).some((pot) => pot.usd !== undefined)
 
+/** What may limit the money of a run: what the request asks, that and its team's ceiling, what limits outside have granted. */
+export interface MoneyLimits {
+  readonly asked: Budget | undefined
+  readonly limit: Amount
+  readonly granted: Amount | null
+}
+
 /** What limits an agent in money, as an error names it; undefined: nothing. */
-function moneyLimit(team: TeamDefinition, agent: AgentDefinition, limit: Amount, asked: Budget | undefined) {
+function moneyLimit(team: TeamDefinition, agent: AgentDefinition, { asked, limit, granted }: MoneyLimits) {
   if (asked?.usd !== undefined) return { path: '/budget/usd', said: '' }
   if (limit.usd < UNLIMITED) return { path: '/team', said: ' under the team\'s "budget.max_cost"' }
+  if (granted && granted.usd < UNLIMITED) return { path: '/team', said: ' under a limit over time' }
   const pot = agent.budgets?.find((name) => team.budgets?.[name]?.usd !== undefined)
   return pot === undefined ? undefined : { path: '/team', said: ` under "budgets.${pot}.max_cost"` }
 }
 
 /**
  * Under a limit in money each agent that may come to work must have a price: nothing is held for a call without one.
- * @param asked what the request limits; the rest is the team file's
  * @throws SubledgerError unpriced_model
  */
-export function checkPriced(
-  team: TeamDefinition,
-  first: readonly string[],
-  limit: Amount,
-  asked: Budget | undefined,
-): void {
+export function checkPriced(team: TeamDefinition, first: readonly string[], limits: MoneyLimits): void {
+  const { asked } = limits
   const issues = reachable(team, first).flatMap((name): InputIssue[] => {
     const agent = findAgent(team, name)
     const model = agent && team.models[agent.model]
     if (!model || isPriced(model)) return []
-    const by = moneyLimit(team, agent, limit, asked)
+    const by = moneyLimit(team, agent, limits)
     if (!by) return []
     const which = `uses "${agent.model}" (${model.provider}/${model.model}), whose price is not known`
     return [{ path: by.path, message: `the agent "${name}"${by.said} ${which}` }]

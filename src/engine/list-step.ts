@@ -2,6 +2,7 @@ import { isUnlimited } from '../domain/budget.ts'
 import { childSessionId, rootSessionId } from '../domain/ids.ts'
 import { GROUP_SIZE } from '../domain/limits.ts'
 import type { LogState } from '../domain/log.ts'
+import { effectiveLimit } from '../domain/outer-limit.ts'
 import { FIRST_INPUT_REF } from '../domain/run.ts'
 import { isOutOfBudget, isTask, type SessionHeader } from '../domain/session.ts'
 import type { End, RequestSlot } from '../domain/turn.ts'
@@ -36,7 +37,7 @@ export async function listStep(d: Drive, state: LogState): Promise<Step> {
 }
 
 async function endOf(d: Drive): Promise<End> {
-  const left = isUnlimited(d.run.limit) ? 0 : (await refusedOnes(d, placesOf(d), d.header.next)).length
+  const left = isUnlimited(effectiveLimit(d.run)) ? 0 : (await refusedOnes(d, placesOf(d), d.header.next)).length
   if (left === 0) return { status: 'completed', reason: 'end_turn' }
   const what = hasGroups(d) ? `some tasks in ${left} hundreds of them` : `${left} of the tasks`
   const message = `The budget does not cover ${what}.`

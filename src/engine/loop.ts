@@ -1,16 +1,16 @@
 import { isBlocked } from '../domain/budget.ts'
 import { DEFAULT_MAX_ITERATIONS, MAX_CONTINUATIONS, MAX_EXTRA_ATTEMPTS, MAX_FAILED_CALLS } from '../domain/limits.ts'
 import { type LogState, readState } from '../domain/log.ts'
-import { add, covers, formatUsd } from '../domain/money.ts'
+import { add, covers } from '../domain/money.ts'
+import { effectiveLimit } from '../domain/outer-limit.ts'
 import type { Run } from '../domain/run.ts'
 import { isTerminal } from '../domain/session.ts'
 import { dearestOf } from '../domain/team.ts'
 import type { End, Intent, Message, RequestSlot, ResponseSlot } from '../domain/turn.ts'
-import { addBooks, booksOf, NO_USAGE } from '../domain/usage.ts'
+import { addBooks, amountOf, booksOf, NO_USAGE } from '../domain/usage.ts'
 import { callModel } from './call-model.ts'
 import { type Drive, firstMessage, nearDeadline, now, refresh, reload } from './drive.ts'
 import { endSession } from './end-session.ts'
-import type { CallBound } from './estimate.ts'
 import { failureOf, isPermanent } from './failure.ts'
 import { fundCall } from './fund-call.ts'
 import { boundFor, intentFor } from './intent.ts'
@@ -19,7 +19,7 @@ import { listStep } from './list-step.ts'
 import { pauseBefore } from './pause.ts'
 import { fundPots } from './pots.ts'
 import { transcript } from './prompt.ts'
-import { amountOf, repair, settleUp } from './settle.ts'
+import { repair, settleUp } from './settle.ts'
 import { runTools } from './tools/run-tools.ts'
 import { waitForTime } from './wait.ts'
 import { warnBudget } from './warn-budget.ts'
@@ -114,10 +114,10 @@ async function request(d: Drive, state: LogState, messages: readonly Message[]):
   const sofar = [...transcript(d.slots, n, task), ...messages]
   const at = now(d)
   const call = boundFor({ ...d, agent }, sofar, at)
-  const enough = covers(d.header.own, add(state.spent, call.hold)) && !isBlocked(d.run.limit)
+  const enough = covers(d.header.own, add(state.spent, call.hold)) && !isBlocked(effectiveLimit(d.run))
   const funded = enough ? call : await fundCall(d, state, call, at)
   if (funded === 'gone' || funded === 'again') return funded
-  if (funded === 'none') return close(d, state, refusal(call))
+  if ('status' in funded) return close(d, state, funded)
   const paid = await fundPots(d, state, funded, at)
   if (typeof paid === 'string') return paid
   if ('status' in paid) return close(d, state, paid)
@@ -137,11 +137,6 @@ async function warn(d: Drive, state: LogState): Promise<void> {
 
 /** The task stands in request 0, unless the first intent rode on the claim. */
 const firstMessageIfNeeded = async (d: Drive) => (d.header.first ? await firstMessage(d) : undefined)
-
-const refusal = ({ hold }: CallBound): End => {
-  const message = `The budget does not cover the next model call, which may cost up to USD ${formatUsd(hold.usd)} and ${hold.tok} tokens.`
-  return { status: 'failed', reason: 'budget', error: { code: 'budget', message } }
-}
 
 /** A session that cannot get on ends, so that a poisonous one costs a bounded amount. */
 function overBound(d: Drive, state: LogState): End | undefined {

@@ -1,6 +1,7 @@
 import { divideShare } from '../domain/budget.ts'
 import { rootSessionId } from '../domain/ids.ts'
 import { type Amount, ZERO } from '../domain/money.ts'
+import { effectiveLimit } from '../domain/outer-limit.ts'
 import type { Run } from '../domain/run.ts'
 import type { SessionHeader, SessionKind } from '../domain/session.ts'
 import { canDelegate, findAgent, type TeamDefinition } from '../domain/team.ts'
@@ -29,7 +30,7 @@ export function newHeader(run: Run, team: TeamDefinition, s: NewSession): Sessio
   const kind = !agent ? 'list' : canDelegate(agent) ? 'delegating' : 'leaf'
   const money = divideShare(s.share, {
     kind,
-    limit: run.limit,
+    limit: effectiveLimit(run),
     hold: agent ? holdFor(team, agent, s.now) : ZERO,
   })
   return {
@@ -102,7 +103,7 @@ export function rootHeader(run: Run, team: TeamDefinition, now: number): Session
     round: 1,
     via: { turn: null, index: 0 },
     width: run.maxConcurrency,
-    share: run.limit,
+    share: effectiveLimit(run),
     taskPreview: null,
     now,
   })

@@ -4,6 +4,7 @@ import { rootSessionId } from '../domain/ids.ts'
 import type { RetryInput, Run, RunInput, RunRef } from '../domain/run.ts'
 import { isTerminal } from '../domain/session.ts'
 import type { EngineContext } from './context.ts'
+import { giveBack } from './give-back.ts'
 import { takePlace } from './take-place.ts'
 
 /** What a round begins with. Who opens it has made up the name, so two callers at once do not mix. */
@@ -45,6 +46,8 @@ export async function openedBefore(
  */
 export async function openRound(ctx: EngineContext, run: Run, opening: Opening): Promise<Run> {
   const ref = { tenant: run.tenant, runId: run.runId }
+  // what its last round held of the limits outside goes back before the next one begins
+  if (run.grants.length > 0) await giveBack(ctx, ref)
   const { tenantConcurrency } = ctx.settings.limits ?? DEFAULT_LIMITS
   await takePlace(ctx, ref, run.maxConcurrency, tenantConcurrency)
   const now = ctx.clock.now()

@@ -1,5 +1,6 @@
 import { isBlocked } from '../domain/budget.ts'
 import { covers, ZERO } from '../domain/money.ts'
+import { effectiveLimit } from '../domain/outer-limit.ts'
 import { potsOf } from '../domain/pot.ts'
 import type { Run, SessionRef } from '../domain/run.ts'
 import { isClaimable, isTerminal, type SessionHeader } from '../domain/session.ts'
@@ -116,7 +117,7 @@ async function firstIntent(
   const call = boundFor({ team, agent }, [task], at)
   // what is held in pots is held before the intent
   const drawn = potsOf(team, agent).length > 0
-  if (drawn || isBlocked(run.limit) || !covers(seen.own, call.hold) || covers(ZERO, seen.own))
+  if (drawn || isBlocked(effectiveLimit(run)) || !covers(seen.own, call.hold) || covers(ZERO, seen.own))
     return { intent: null, task }
   const intent = intentFor({ team, agent, driver, attempt: 1 }, call, at)
   return { intent, task }

@@ -1,6 +1,6 @@
 import { childSessionId } from '../domain/ids.ts'
 import { totalsOf } from '../domain/log.ts'
-import { type Amount, add, isZero, sub, ZERO } from '../domain/money.ts'
+import { add, isZero, sub, ZERO } from '../domain/money.ts'
 import type { SessionRef } from '../domain/run.ts'
 import {
   isClaimable,
@@ -13,26 +13,18 @@ import {
   type TerminalStatus,
 } from '../domain/session.ts'
 import type { ResponseSlot } from '../domain/turn.ts'
-import { addRow, type BookRow, type Books, known, NO_TOTALS, subBooks, subTotals, unknown } from '../domain/usage.ts'
+import { addRow, amountOf, type BookRow, NO_TOTALS, subBooks, subTotals, unknown } from '../domain/usage.ts'
 import type { EngineContext } from './context.ts'
+import { dueAfter } from './due-times.ts'
+import { giveBack } from './give-back.ts'
 import { reportUsage } from './usage-item.ts'
 import { wakeNeedy } from './wake-needy.ts'
 import { warnBudget } from './warn-budget.ts'
 
-type Ctx = Pick<EngineContext, 'store' | 'teams' | 'invoker' | 'clock' | 'ids' | 'log' | 'metrics' | 'settings'>
-
-/** After this time no invocation that may still hold a late answer can be alive: Lambda's longest life and a margin. */
-export const LATE_ANSWERS_MS = 20 * 60_000
-
-/** How long a run waits for its limit to be raised, before it fails. */
-export const BUDGET_WAIT_MS = 7 * 24 * 3_600_000
-
-/** What books take out of a budget: everything known, and everything unknown at its bound. */
-export function amountOf(books: Books): Amount {
-  const [k, u] = [known(books), unknown(books)]
-  const counts = [k.inputTokens, k.outputTokens, u.inputTokens, u.outputTokens]
-  return { usd: k.cost + u.cost, tok: counts.reduce((sum, count) => sum + BigInt(count), 0n) }
-}
+type Ctx = Pick<
+  EngineContext,
+  'store' | 'teams' | 'invoker' | 'clock' | 'ids' | 'log' | 'metrics' | 'settings' | 'outerLimits'
+>
 
 /**
  * Reports an ended session to its parent (or its run), once, and wakes whoever waited for it. Repeating it is safe.
@@ -127,34 +119,37 @@ async function mustGet(ctx: Ctx, ref: SessionRef): Promise<SessionHeader> {
 /** The root has ended: so does the run, with the root's totals. */
 async function finishRun(ctx: Ctx, root: SessionHeader): Promise<void> {
   const run = await ctx.store.getRun(root, { consistent: true })
-  if (run?.status !== 'running' || run.round !== root.round) return
+  if (run?.status !== 'running' || run.round !== root.round) return giveBack(ctx, root)
   const spent = await reportUsage(ctx, run, root)
   const now = ctx.clock.now()
   const books = subtreeBooks(root)
   await warnBudget(ctx, root, amountOf(books), run)
   // out of money is no end: the run waits for some days, in case its limit is raised
   const waits = isOutOfBudget(root) && !run.stop
+  const status = waits ? 'waiting' : (root.status as TerminalStatus)
   const { retentionMs } = ctx.settings
   // one that waits is kept, whatever its age
   const expiresAt = retentionMs === undefined || waits ? undefined : Math.ceil((now + retentionMs) / 1000)
-  // unknown calls may still get their late answer: the sweep looks once more when that is no longer possible
-  const late = unknown(books).calls > 0 ? now + LATE_ANSWERS_MS : null
+  const due = dueAfter({ ...run, status, books, expiresAt: expiresAt ?? null, reportedAt: now }, now)
   const finished = await ctx.store.finishRun(root, {
     round: root.round,
-    status: waits ? 'waiting' : (root.status as TerminalStatus),
+    status,
     stopReason: root.stopReason!,
     error: root.error,
     books,
     sessions: subtreeSessions(root),
     v: root.v,
     reportedAt: root.finishedAt!,
-    dueAt: late ?? (waits ? now + BUDGET_WAIT_MS : expiresAt === undefined ? null : expiresAt * 1000),
+    // who holds something of the limits outside gives it back right afterwards, and the sweep does where he dies before
+    dueAt: run.grants.length > 0 ? now + ctx.settings.eventAgeMs : due,
     ...(expiresAt !== undefined && { expiresAt }),
+    ...(run.granted && { seenLimitSeq: run.limitSeq }),
     now,
   })
-  // it was cancelled meanwhile: then it ends
-  if (waits && !finished.written) return finishRun(ctx, root)
-  if (finished.written) ctx.metrics?.roundFinished({ tenant: run.tenant, team: run.team, rows: spent, at: now })
+  // it was cancelled meanwhile: then it ends; or what it holds has changed
+  if (!finished.written) return waits || run.granted ? finishRun(ctx, root) : undefined
+  ctx.metrics?.roundFinished({ tenant: run.tenant, team: run.team, rows: spent, at: now })
+  await giveBack(ctx, root)
 }
 
 /** Looks whether an ended session's unknown calls have become known since, and takes what they say. */

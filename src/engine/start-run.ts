@@ -3,6 +3,7 @@ import { type InputIssue, SubledgerError } from '../domain/errors.ts'
 import { definitionHash, rootSessionId, TENANT } from '../domain/ids.ts'
 import { DEFAULT_MAX_CONCURRENCY, MAX_TAG_BYTES, MAX_TAGS } from '../domain/limits.ts'
 import type { Amount } from '../domain/money.ts'
+import { effectiveLimit, firstGrant } from '../domain/outer-limit.ts'
 import { FIRST_INPUT_REF, type Run, type RunInput, type RunRef } from '../domain/run.ts'
 import { findAgent, type TeamDefinition } from '../domain/team.ts'
 import { byteLength } from '../domain/text.ts'
@@ -44,7 +45,7 @@ export async function startRun(ctx: EngineContext, request: StartRun): Promise<R
     const begun = await goOnWith(ctx, { tenant: request.tenant, runId: request.runId })
     if (begun) return begun
   }
-  const { team, limit } = await freeze(ctx, request, input, limits)
+  const { team, limit, granted } = await freeze(ctx, request, input, limits)
 
   const now = ctx.clock.now()
   const ref = { tenant: request.tenant, runId: request.runId ?? ctx.ids.runId(now) }
@@ -65,6 +66,9 @@ export async function startRun(ctx: EngineContext, request: StartRun): Promise<R
     tasks: 'tasks' in input ? input.tasks.length : null,
     maxConcurrency: request.maxConcurrency ?? Math.min(DEFAULT_MAX_CONCURRENCY, mostAtOnce(limits)),
     limit,
+    granted,
+    grants: [],
+    short: null,
     limitSeq: 0,
     budgetWarned: null,
     books: {},
@@ -118,7 +122,7 @@ function gone({ runId }: RunRef): never {
  * @throws SubledgerError unknown_team, unknown_agent, bad_team, bad_request, unpriced_model
  */
 export async function checkStart(
-  ctx: Pick<EngineContext, 'teams' | 'settings' | 'prices'>,
+  ctx: Pick<EngineContext, 'teams' | 'settings' | 'prices' | 'outerLimits'>,
   request: StartRun,
 ): Promise<void> {
   await planStart(ctx, request)
@@ -139,19 +143,32 @@ export async function planStart(
 
 /** The team as this run has it: with its prices, without the models that its limit rules out. */
 async function freeze(
-  ctx: Pick<EngineContext, 'teams' | 'prices'>,
+  ctx: Pick<EngineContext, 'teams' | 'prices' | 'outerLimits'>,
   request: StartRun,
   input: RunInput,
   limits: Limits,
-): Promise<{ team: TeamDefinition; limit: Amount }> {
+): Promise<{ team: TeamDefinition; limit: Amount; granted: Amount | null }> {
   limitOf(request.budget) // what is wrong with it comes before the team
+  const granted = await grantedAtFirst(ctx, request)
   const said = await ctx.teams.get(request.team)
   checkAgents(said, request, input)
   const priced = await freezePrices(ctx.prices, said)
   const limit = runLimit(request.budget, priced)
-  const money = limitsMoney(limit, priced)
-  if (money) checkPriced(priced, firstAgents(priced, request, input), limit, request.budget)
-  return { team: freezeLimits(money ? withoutGaps(priced) : priced, limits), limit }
+  const money = limitsMoney(effectiveLimit({ limit, granted }), priced)
+  if (money) checkPriced(priced, firstAgents(priced, request, input), { asked: request.budget, limit, granted })
+  return { team: freezeLimits(money ? withoutGaps(priced) : priced, limits), limit, granted }
+}
+
+/** @throws SubledgerError bad_request, when a tag is missing by which spending is limited */
+async function grantedAtFirst(ctx: Pick<EngineContext, 'outerLimits'>, request: StartRun): Promise<Amount | null> {
+  const { tenant, team, tags = {} } = request
+  const required = (await ctx.outerLimits?.requiredTags(tenant)) ?? []
+  const issues = required
+    .filter((name) => !Object.hasOwn(tags, name) || tags[name] === '')
+    .map((name) => ({ path: '/tags', message: `the tag "${name}" is required: what may be spent is limited by it` }))
+  if (issues.length > 0)
+    throw new SubledgerError('bad_request', issues.map((i) => `${i.path}: ${i.message}`).join('; '), { issues })
+  return firstGrant((await ctx.outerLimits?.of({ tenant, team, tags })) ?? [])
 }
 
 const firstAgents = (team: TeamDefinition, request: StartRun, input: RunInput): string[] =>

@@ -131,7 +131,7 @@ async function restOf(
 }
 
 /** Brings what a resting session may give up to its parent. True: something was, or is on the way. */
-async function gather(ctx: Ctx, parent: SessionHeader, child: SessionHeader): Promise<boolean> {
+export async function gather(ctx: Ctx, parent: SessionHeader, child: SessionHeader): Promise<boolean> {
   const idle = positive(child.avail)
   if (isZero(idle)) return finishGiving(ctx, parent, child)
   const given = add(child.given, idle)
@@ -199,7 +199,7 @@ function fingerprint(h: SessionHeader): string {
   return [h.sessionId, amount(h.avail), amount(h.taken), amount(h.given), h.next, moved].join(' ')
 }
 
-async function mustGet(ctx: Pick<Ctx, 'store'>, ref: SessionRef): Promise<SessionHeader> {
+export async function mustGet(ctx: Pick<Ctx, 'store'>, ref: SessionRef): Promise<SessionHeader> {
   const h = await ctx.store.getHeader(ref)
   if (!h) throw new Error(`session ${ref.sessionId} of run ${ref.runId} has no header`)
   return h

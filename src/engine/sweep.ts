@@ -2,17 +2,20 @@ import { rootSessionId } from '../domain/ids.ts'
 import { DUE_SHARDS } from '../domain/limits.ts'
 import { isGone, type Run, type RunRef, type SessionRef } from '../domain/run.ts'
 import { isClaimable, isTerminal, mayRun, type SessionHeader } from '../domain/session.ts'
-import { booksOf, unknown } from '../domain/usage.ts'
+import { amountOf, booksOf, unknown } from '../domain/usage.ts'
 import { passDecisions } from './approve.ts'
 import { stopAll } from './cancel-run.ts'
-import { takeLimit } from './change-budget.ts'
+import { resumeRun, takeLimit } from './change-budget.ts'
 import type { EngineContext, Invocation } from './context.ts'
 import { definitionOf } from './definition.ts'
 import { purgeRun } from './delete-run.ts'
+import { failsAt, nextLook } from './due-times.ts'
 import { foldUsage } from './fold-usage.ts'
+import { giveBack, hasEnoughAgain } from './give-back.ts'
+import { tidyGrants } from './grants.ts'
 import { rootHeader } from './new-header.ts'
 import { reopenRoot } from './open-round.ts'
-import { amountOf, BUDGET_WAIT_MS, repair, settleUp } from './settle.ts'
+import { repair, settleUp } from './settle.ts'
 import { finishGiving } from './survey.ts'
 import { wakeNeedy } from './wake-needy.ts'
 import { warnBudget } from './warn-budget.ts'
@@ -105,6 +108,14 @@ export async function sweepRun(ctx: EngineContext, ref: RunRef, invocation?: Inv
   }
   if (root && root.limitSeq < run.limitSeq) await takeLimit(ctx, run)
   if (root) await warnBudget(ctx, root, amountOf(booksOf([...headers.values()].flatMap((h) => h.rows))), run)
+  if (run.granted && run.status === 'running') await tidyGrants(ctx, run)
+  if (run.grants.length > 0 && run.status !== 'running') {
+    await giveBack(ctx, run)
+    settled++
+  } else if (run.status === 'waiting' && (await hasEnoughAgain(ctx, run))) {
+    await resumeRun(ctx, run)
+    invoked++
+  }
   for (const h of headers.values()) {
     const found = await lookAtSession(ctx, run, h, headers)
     if (found === 'invoked') invoked++
@@ -196,9 +207,8 @@ async function moveDue(ctx: EngineContext, seen: Run, headers: Headers): Promise
   }
   if (seen.dueAt > now) return
   if (seen.status === 'waiting') {
-    const until = (seen.reportedAt ?? seen.updatedAt) + BUDGET_WAIT_MS
-    if (now >= until) await ctx.store.failWaiting(seen, seen.round, now)
-    else await ctx.store.pushDue(seen, seen.dueAt, until)
+    if (now >= failsAt(seen, now)) await ctx.store.failWaiting(seen, seen.round, now)
+    else await ctx.store.pushDue(seen, seen.dueAt, nextLook(seen, now))
     return
   }
   const run = await ctx.store.getRun(seen, { consistent: true })

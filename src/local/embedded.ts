@@ -20,6 +20,7 @@ import { dynamoClient, dynamoTable } from '../store/dynamo-table.ts'
 import { type MeteredTable, meteredTable } from '../store/metered-table.ts'
 import { createStore } from '../store/store.ts'
 import { systemClock, systemIds } from '../system.ts'
+import { createFolderLimits } from '../team/folder-limits.ts'
 import { createFolderTeams } from '../team/folder-teams.ts'
 import { startEmulator } from './emulator.ts'
 import { LocalError } from './local-error.ts'
@@ -90,6 +91,7 @@ export async function startEmbedded(options: EmbeddedOptions): Promise<Embedded>
     teams: createFolderTeams(options.teamsDir, { checkScript, log }),
     schedules: createFileSchedules(options.teamsDir, TENANT),
     prices: createPrices(),
+    outerLimits: createFolderLimits(options.teamsDir),
     model: createModel({ env: (name) => env[name], scripted, now: systemClock.now }),
     invoker,
     clock: systemClock,

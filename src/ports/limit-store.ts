@@ -1,5 +1,7 @@
 import type { Amount } from '../domain/money.ts'
-import type { RunRef } from '../domain/run.ts'
+import type { Grant, Shortage } from '../domain/outer-limit.ts'
+import type { Run, RunRef, SessionRef } from '../domain/run.ts'
+import type { SessionHeader } from '../domain/session.ts'
 import type { Put, Written } from '../ports.ts'
 
 /** A limit that many share. */
@@ -9,6 +11,14 @@ export type LimitRef =
   /** a pot of one run */
   | (RunRef & { readonly pot: string })
 
+/** What one holder holds. */
+export interface Hold extends Amount {
+  /** orders the holder's own writes; left out: it does not number them */
+  readonly seq?: number
+  /** the holder waits for more: nothing of this comes back by itself */
+  readonly waits?: true
+}
+
 /** What is left of it: limit = spent + held + available, at every look. */
 export interface SharedLimit {
   readonly limit: Amount
@@ -16,12 +26,12 @@ export interface SharedLimit {
   readonly avail: Amount
   readonly spent: Amount
   /** by holder: a run, or a session, as its user names them */
-  readonly held: { readonly [holder: string]: Amount }
+  readonly held: { readonly [holder: string]: Hold }
   /** rises with every hold that is settled */
   readonly v: number
 }
 
-/** W26: holds on limits that many share. Each write is one conditional write on one item; every read is consistent. */
+/** W26: holds on limits that many share, and what they grant to a run. Each write is one conditional write on one item; every read is consistent. */
 export interface LimitStore {
   getLimit(ref: LimitRef): Promise<SharedLimit | undefined>
   /** nothing spent, nothing held */
@@ -32,16 +42,37 @@ export interface LimitStore {
    * The holder holds `hold` in all from now on, if what it held is what was seen (null: nothing), no hold has been settled
    * since, and as much more is available. One that shrinks asks for nothing.
    */
-  hold(ref: LimitRef, holder: string, seen: HoldSeen, hold: Amount): Promise<Written<SharedLimit>>
+  hold(ref: LimitRef, holder: string, seen: HoldSeen, hold: Hold): Promise<Written<SharedLimit>>
   /**
    * The holder holds nothing any more and has spent `spent`; the rest is available. Where it holds nothing (null) only `v`
    * rises, so that no late hold of it is written any more.
    */
-  settleHold(ref: LimitRef, holder: string, seen: Amount | null, spent: Amount): Promise<Written<SharedLimit>>
+  settleHold(ref: LimitRef, holder: string, seen: Hold | null, spent: Amount): Promise<Written<SharedLimit>>
+
+  /**
+   * W26b: what a run notes before it holds, and what it is granted when it does; `due` when the sweep looks at it next (at
+   * null: never), where that changes
+   */
+  moveGrants(
+    ref: RunRef,
+    seen: Pick<Run, 'limitSeq' | 'status' | 'round'>,
+    to: {
+      granted: Amount
+      grants: readonly Grant[]
+      short?: Shortage | null
+      due?: { at: number | null }
+      now: number
+    },
+  ): Promise<Written<Run>>
+  /** W26c: an ended root gives up what it has not spent */
+  giveUp(
+    root: SessionRef,
+    from: { seenGiven: Amount; given: Amount; seenOwn: Amount; own: Amount; avail: Amount },
+  ): Promise<Written<SessionHeader>>
 }
 
 /** What was read of a limit by whoever wants to hold something of it. */
 export interface HoldSeen {
-  readonly hold: Amount | null
+  readonly hold: Hold | null
   readonly v: number
 }

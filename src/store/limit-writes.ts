@@ -1,44 +1,70 @@
 /** Limits that many share: what is available, what is spent, and who holds how much, in one item. */
 import { type Amount, covers, sub, ZERO } from '../domain/money.ts'
-import type { LimitRef, LimitStore, SharedLimit } from '../ports/limit-store.ts'
+import type { Hold, LimitRef, LimitStore, SharedLimit } from '../ports/limit-store.ts'
 import { ItemReader } from './item-reader.ts'
 import { limitKey } from './keys.ts'
 import { all, type Clauses, type Extras, putNew, updateItem } from './statements.ts'
-import { A, AMOUNT, ITEM_VERSION } from './table.ts'
+import { A, HOLD, ITEM_VERSION } from './table.ts'
 import type { Attribute, Item, TableClient } from './table-client.ts'
-import { decodeAmounts, encodeAmount } from './value-codecs.ts'
+import { mapReader } from './value-codecs.ts'
 
-function decodeLimit(item: Item): SharedLimit {
+function decodeHold(value: Attribute, where: string): Hold {
+  const r = mapReader(value, HOLD, where)
+  return {
+    usd: r.big('usd'),
+    tok: r.big('tok'),
+    ...(r.has('seq') && { seq: r.whole('seq') }),
+    ...(r.has('waits') && { waits: true }),
+  }
+}
+
+const encodeHold = (hold: Hold): Item => ({
+  [HOLD.usd]: hold.usd,
+  [HOLD.tok]: hold.tok,
+  ...(hold.seq !== undefined && { [HOLD.seq]: hold.seq }),
+  ...(hold.waits && { [HOLD.waits]: 1 }),
+})
+
+/** @throws BadItemError naming what is missing or of the wrong type */
+export function decodeLimit(item: Item): SharedLimit {
   const where = `${item[A.pk]} ${item[A.sk]}`
   const r = new ItemReader(item, A, where)
   return {
     limit: { usd: r.big('limitUsd'), tok: r.big('limitTok') },
     avail: { usd: r.big('availUsd'), tok: r.big('availTok') },
     spent: { usd: r.big('spentUsd'), tok: r.big('spentTok') },
-    held: decodeAmounts(r.map('holds'), where),
+    held: Object.fromEntries(
+      Object.entries(r.map('holds')).map(([holder, value]) => [holder, decodeHold(value, `${where}.${holder}`)]),
+    ),
     v: r.whole('v'),
   }
 }
 
 /**
- * What the holder holds is what was read. Its two numbers are compared, not the map that holds them: the embedded emulator
+ * What the holder holds is what was read. Its numbers are compared, not the map that holds them: the embedded emulator
  * finds no two maps equal.
  */
-const holdIs = (seen: Amount | null): string =>
+const holdIs = (seen: Hold | null): string =>
   seen
-    ? all('#holds.#holder.#usd = :seenUsd', '#holds.#holder.#tok = :seenTok')
+    ? all(
+        '#holds.#holder.#usd = :seenUsd',
+        '#holds.#holder.#tok = :seenTok',
+        seen.seq !== undefined && '#holds.#holder.#seq = :seenSeq',
+      )
     : 'attribute_not_exists(#holds.#holder)'
-const holdNames = (holder: string, seen: Amount | null) => ({
+const holdNames = (holder: string, seen: Hold | null) => ({
   '#holder': holder,
-  ...(seen && { '#usd': AMOUNT.usd, '#tok': AMOUNT.tok }),
+  ...(seen && { '#usd': HOLD.usd, '#tok': HOLD.tok }),
+  ...(seen?.seq !== undefined && { '#seq': HOLD.seq }),
 })
 const pair = (value: string, amount: Amount): { [placeholder: string]: Attribute } => ({
   [`:${value}Usd`]: amount.usd,
   [`:${value}Tok`]: amount.tok,
 })
-const seenValues = (seen: Amount | null) => (seen ? pair('seen', seen) : {})
+const seenValues = (seen: Hold | null) =>
+  seen ? { ...pair('seen', seen), ...(seen.seq !== undefined && { ':seenSeq': seen.seq }) } : {}
 
-export function limitWrites(table: TableClient): LimitStore {
+export function limitWrites(table: TableClient): Omit<LimitStore, 'moveGrants' | 'giveUp'> {
   const update = (ref: LimitRef, condition: string, clauses: Clauses, extras: Extras) =>
     updateItem(table, limitKey(ref), condition, clauses, extras, decodeLimit)
 
@@ -95,7 +121,7 @@ export function limitWrites(table: TableClient): LimitStore {
         },
         {
           names: holdNames(holder, seen.hold),
-          values: { ...seenValues(seen.hold), ...pair('more', more), ':hold': encodeAmount(hold), ':v': seen.v },
+          values: { ...seenValues(seen.hold), ...pair('more', more), ':hold': encodeHold(hold), ':v': seen.v },
         },
       )
     },

@@ -1,8 +1,9 @@
+import type { Grant, Shortage } from '../domain/outer-limit.ts'
 import type { Run, RunStatus } from '../domain/run.ts'
 import { BadItemError, ItemReader, present } from './item-reader.ts'
 import { dueShard, parseRunPartition, RUN_SK, runKey, runsPartition } from './keys.ts'
-import { A, ERROR, ITEM_VERSION, OUTCOME } from './table.ts'
-import type { Item } from './table-client.ts'
+import { A, ERROR, GRANT, ITEM_VERSION, OUTCOME, SHORTAGE } from './table.ts'
+import type { Attribute, Item } from './table-client.ts'
 import {
   decodeBooks,
   decodeError,
@@ -10,6 +11,7 @@ import {
   encodeBooks,
   encodeError,
   encodeTags,
+  mapReader,
   STOP_REASONS,
 } from './value-codecs.ts'
 
@@ -20,6 +22,38 @@ const TTL_GRACE_SECONDS = 7 * 86_400
 export const ttlOf = (expiresAt: number): number => expiresAt + TTL_GRACE_SECONDS
 
 const STATUSES: readonly RunStatus[] = ['running', 'waiting', 'completed', 'failed', 'cancelled']
+
+export const encodeGrants = (grants: readonly Grant[]): Attribute =>
+  grants.map((g) => ({
+    [GRANT.period]: g.period,
+    [GRANT.name]: g.name,
+    [GRANT.fromUsd]: g.from.usd,
+    [GRANT.fromTok]: g.from.tok,
+    [GRANT.holdUsd]: g.hold.usd,
+    [GRANT.holdTok]: g.hold.tok,
+  }))
+
+const decodeGrants = (list: readonly Attribute[], where: string): Grant[] =>
+  list.map((value, i) => {
+    const r = mapReader(value, GRANT, `${where}[${i}]`)
+    return {
+      period: r.text('period'),
+      name: r.text('name'),
+      from: { usd: r.big('fromUsd'), tok: r.big('fromTok') },
+      hold: { usd: r.big('holdUsd'), tok: r.big('holdTok') },
+    }
+  })
+
+export const encodeShortage = ({ need, resumeAt }: Shortage): Item => ({
+  [SHORTAGE.needUsd]: need.usd,
+  [SHORTAGE.needTok]: need.tok,
+  [SHORTAGE.resumeAt]: resumeAt,
+})
+
+const decodeShortage = (r: ItemReader<typeof SHORTAGE>): Shortage => ({
+  need: { usd: r.big('needUsd'), tok: r.big('needTok') },
+  resumeAt: r.whole('resumeAt'),
+})
 
 /** The item of a run, with the keys of both indexes. */
 export const encodeRun = (run: Run): Item => ({
@@ -49,6 +83,10 @@ export const encodeRun = (run: Run): Item => ({
     [A.limitSeq]: run.limitSeq,
     [A.budgetWarnedAt]: run.budgetWarned?.at ?? null,
     [A.budgetWarnedSeq]: run.budgetWarned?.limitSeq ?? null,
+    [A.grantedUsd]: run.granted?.usd,
+    [A.grantedTok]: run.granted?.tok,
+    [A.grants]: run.grants.length > 0 ? encodeGrants(run.grants) : undefined,
+    [A.short]: run.short && encodeShortage(run.short),
     [A.books]: encodeBooks(run.books),
     [A.sessions]: run.sessions,
     [A.v]: run.v,
@@ -88,6 +126,9 @@ export function decodeRun(item: Item): Run {
     budgetWarned: r.has('budgetWarnedAt')
       ? { at: r.whole('budgetWarnedAt'), limitSeq: r.whole('budgetWarnedSeq') }
       : null,
+    granted: r.has('grantedUsd') ? { usd: r.big('grantedUsd'), tok: r.big('grantedTok') } : null,
+    grants: r.has('grants') ? decodeGrants(r.list('grants'), where) : [],
+    short: r.optional('short', (n) => decodeShortage(r.fields(n, SHORTAGE))),
     books: decodeBooks(r.fields('books', OUTCOME)),
     sessions: r.whole('sessions'),
     v: r.whole('v'),

@@ -59,7 +59,13 @@ export function runWrites(table: TableClient): RunWrites {
       const due = to.dueAt !== null
       return update(
         ref,
-        all('#status = :running', '#round = :round', to.status === 'waiting' && 'attribute_not_exists(#stop)'),
+        all(
+          '#status = :running',
+          '#round = :round',
+          to.status === 'waiting' && 'attribute_not_exists(#stop)',
+          // under limits outside of it: nothing is held beside what was read
+          to.seenLimitSeq !== undefined && '#limitSeq = :seenSeq',
+        ),
         {
           set: [
             '#status = :status',
@@ -85,6 +91,7 @@ export function runWrites(table: TableClient): RunWrites {
           ':sessions': to.sessions,
           ':v': to.v,
           ':reportedAt': to.reportedAt,
+          ':seenSeq': to.seenLimitSeq,
           ':now': to.now,
           ...(to.dueAt !== null && { ':dueAt': to.dueAt, ':dueShard': dueShard(ref.runId) }),
           ...(to.expiresAt !== undefined && { ':expiresAt': ttlOf(to.expiresAt) }),
@@ -130,13 +137,14 @@ export function runWrites(table: TableClient): RunWrites {
         all(
           '#round = :seen',
           ENDED,
+          'attribute_not_exists(#grants)',
           seenExpiresAt === null ? 'attribute_not_exists(#expiresAt)' : '#expiresAt = :expiresAt',
         ),
         {
           set: ['#status = :running', '#round = :next', ...starts, '#updatedAt = :now', ...DUE],
           remove: [
             ...('inputRef' in to ? ['#inputRound'] : []),
-            ...['#stop', '#stopReason', '#error', '#finishedAt', '#cancelRequestedAt', '#expiresAt'],
+            ...['#stop', '#stopReason', '#error', '#finishedAt', '#cancelRequestedAt', '#expiresAt', '#short'],
           ],
         },
         {
@@ -173,7 +181,12 @@ export function runWrites(table: TableClient): RunWrites {
     changeLimit: (ref, to): Promise<Written<Run>> =>
       update(
         ref,
-        all('#limitSeq = :seenSeq', '#status = :seen', '#round = :round'),
+        all(
+          '#limitSeq = :seenSeq',
+          '#status = :seen',
+          '#round = :round',
+          to.resume !== null && 'attribute_not_exists(#grants)',
+        ),
         {
           set: [
             '#limitUsd = :limitUsd',
@@ -182,7 +195,7 @@ export function runWrites(table: TableClient): RunWrites {
             '#updatedAt = :now',
             ...(to.resume ? ['#status = :running', '#round = #round + :one', '#inputRound = :inputRound', ...DUE] : []),
           ],
-          remove: to.resume ? ['#stopReason', '#error'] : [],
+          remove: to.resume ? ['#stopReason', '#error', '#short'] : [],
         },
         {
           ':seenSeq': to.seen.limitSeq,

@@ -3,6 +3,7 @@ import { approvals } from './approvals.ts'
 import { bookSlots } from './book-slots.ts'
 import { correctionWrites } from './correction-writes.ts'
 import { delegationWrites } from './delegation-writes.ts'
+import { grantWrites } from './grant-writes.ts'
 import { idempotency } from './idempotency.ts'
 import { limitWrites } from './limit-writes.ts'
 import { logReads } from './log-reads.ts'
@@ -43,4 +44,5 @@ export const createStore = (table: TableClient, now: () => number = Date.now): S
   ...placeWrites(table),
   ...approvals(table),
   ...limitWrites(table),
+  ...grantWrites(table),
 })

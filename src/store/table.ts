@@ -178,12 +178,21 @@ export const A = {
   spentUsd: 'xu',
   spentTok: 'xt',
   holds: 'hd',
+  // what a run holds of limits over time
+  grantedUsd: 'gU',
+  grantedTok: 'gT',
+  grants: 'gs',
+  short: 'sh',
 } as const
 
 export type AttributeName = keyof typeof A
 
 // Names inside maps.
 export const AMOUNT = { usd: 'u', tok: 't' } as const
+/** what one holder holds of a shared limit */
+export const HOLD = { usd: 'u', tok: 't', seq: 'q', waits: 'w' } as const
+export const GRANT = { period: 'p', name: 'n', fromUsd: 'f', fromTok: 'g', holdUsd: 'u', holdTok: 't' } as const
+export const SHORTAGE = { needUsd: 'u', needTok: 't', resumeAt: 'w' } as const
 export const TOTALS = {
   calls: 'c',
   inputTokens: 'i',

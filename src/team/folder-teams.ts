@@ -20,7 +20,7 @@ interface Cached extends ParsedTeam {
 }
 
 /**
- * The teams in a folder: each `NAME.yaml` or `NAME.yml` but `schedules` is the team NAME, `.yaml` goes before `.yml`. Other files and
+ * The teams in a folder: each `NAME.yaml` or `NAME.yml` but `schedules` and `limits` is the team NAME, `.yaml` goes before `.yml`. Other files and
  * folders inside are not looked at. Names are compared with what is in the folder and never made into a path.
  * Methods throw Error when the folder cannot be read.
  */
@@ -55,8 +55,14 @@ export function createFolderTeams(dir: string, options: FolderOptions): Teams {
     for (const entry of entries.toSorted((a, b) => (a.name < b.name ? -1 : 1))) {
       const extension = extname(entry.name)
       const name = entry.name.slice(0, -extension.length || undefined)
-      // schedules stand beside the teams and are none
-      if (name === 'schedules' || entry.isDirectory() || (extension !== '.yaml' && extension !== '.yml')) continue
+      // schedules and limits stand beside the teams and are none
+      if (
+        name === 'schedules' ||
+        name === 'limits' ||
+        entry.isDirectory() ||
+        (extension !== '.yaml' && extension !== '.yml')
+      )
+        continue
       if (NAME.test(name) && name.length <= MAX_NAME_BYTES && !found.has(name)) found.set(name, entry.name)
     }
     return found

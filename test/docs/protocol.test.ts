@@ -67,6 +67,9 @@ const given = {
   avail: money(1),
   own: { seen: money(1), to: money(1), attempt: 1 },
 }
+const grants = [{ period: '2026-11-30', name: 'tenant', from: money(0), hold: money(1) }]
+const short = { need: money(1), resumeAt: T0 }
+const up = { given: money(2), seenOwn: money(1), own: money(1), avail: money(1) }
 const settlement = { ordinal: 0, books: {}, sessions: 1, back: money(1) }
 
 /** Each write in its fullest form; and the forms in which its condition is another. */
@@ -95,7 +98,11 @@ const FULL: readonly [section: string, write: (s: Store) => Promise<unknown>][] 
   ['W14', (s) => s.cancelRun(run, now)],
   ['W15', (s) => s.finish(ref, { ...end, round: 1, rows: [], unknowns: {}, finalTurn: 1, outputPreview: 'x' })],
   ['W16', (s) => s.settle(ref, { ...settlement, lent: money(1), returned: money(1), seen: { v: 0, books: {} } }, now)],
-  ['W17', (s) => s.finishRun(run, { ...end, round: 1, books: {}, sessions: 1, v: 1, reportedAt: T0, dueAt: T0 })],
+  [
+    'W17',
+    (s) =>
+      s.finishRun(run, { ...end, round: 1, books: {}, sessions: 1, v: 1, reportedAt: T0, dueAt: T0, seenLimitSeq: 0 }),
+  ],
   ['A run is deleted', (s) => s.deleteRun(run, { dueAt: T0, now })],
   ['A run is deleted', (s) => s.purgeRun(aRun({ expiresAt: 1 }), 10)],
   ['W18', (s) => s.lend(ref, 0, money(1), money(1))],
@@ -111,8 +118,14 @@ const FULL: readonly [section: string, write: (s: Store) => Promise<unknown>][] 
   ['W26', (s) => s.moveLimit(pot, money(1), money(2))],
   ['W26', (s) => s.hold(pot, 'a', { hold: null, v: 0 }, money(1))],
   ['W26', (s) => s.hold(pot, 'a', { hold: money(1), v: 0 }, money(2))],
+  ['W26', (s) => s.hold(pot, 'a', { hold: { ...money(1), seq: 1 }, v: 0 }, { ...money(2), seq: 2 })],
   ['W26', (s) => s.settleHold(pot, 'a', money(1), money(1))],
+  ['W26', (s) => s.settleHold(pot, 'a', { ...money(1), seq: 1 }, money(1))],
   ['W26', (s) => s.settleHold(pot, 'a', null, money(0))],
+  ['W26b', (s) => s.moveGrants(run, aRun(), { granted: money(1), grants, short, due: { at: T0 }, now })],
+  ['W26b', (s) => s.moveGrants(run, aRun(), { granted: money(1), grants: [], now })],
+  ['W26c', (s) => s.giveUp(ref, { ...up, seenGiven: money(1) })],
+  ['W26c', (s) => s.giveUp(ref, { ...up, seenGiven: money(0) })],
   ['W29', (s) => s.closeUsageHours({ tenant: 'local', day: '2026-01-31' }, 3)],
   ['W33', (s) => s.moveUsageFolded({ tenant: 'local', day: '2026-01-31' }, { folded: 3, dueAt: T0 })],
   ['W34', (s) => s.takePlace('local', { runId: run.runId, sessions: 50 }, 100)],
@@ -181,7 +194,7 @@ describe('docs/protocol.md', () => {
       ...'putUsage openUsageDay closeUsageHours putUsageHour putLateUsage putUsageDay moveUsageFolded'.split(' '),
       ...'putOnce answerOnce releaseOnce putSchedule moveSchedule deleteSchedule'.split(' '),
       ...'takePlace givePlaceBack putApproval decideApproval'.split(' '),
-      ...'putLimit moveLimit hold settleHold'.split(' '),
+      ...'putLimit moveLimit hold settleHold moveGrants giveUp'.split(' '),
     ]
     const reads = /^(get|list|read|due|has|is)/
     expect(

@@ -3,13 +3,16 @@ import { describe, expect, test } from 'vitest'
 import { checkScript } from '../../src/model/parse-script.ts'
 import { parseTeam } from '../../src/team/parse-team.ts'
 import { formatProblems } from '../../src/team/problems.ts'
+import { parseLimits } from '../../src/team/read-limits.ts'
 import { blocks, PAGES } from './pages.ts'
 
-const yaml = PAGES.flatMap((p) =>
+const all = PAGES.flatMap((p) =>
   blocks(p)
     .filter((b) => b.language === 'yaml')
     .map((b) => ({ place: `${p.path}:${b.line}`, text: b.text })),
 )
+const isLimits = (text: string): boolean => /^limits:/m.test(text)
+const yaml = all.filter((b) => !isLimits(b.text))
 /** A piece of a team file is tried with an agent for each of its models. */
 const whole = (text: string): string => {
   if (/^agents:/m.test(text)) return text
@@ -23,6 +26,10 @@ describe('a team in the documentation', () => {
     const { team, problems } = parseTeam(whole(text), { file: place, checkScript })
     expect(formatProblems(problems.filter((p) => p.severity === 'error'))).toBe('')
     expect(team?.agents.length).toBeGreaterThan(0)
+  })
+
+  test.each(all.filter((b) => isLimits(b.text)))('the limits at $place have no errors', ({ place, text }) => {
+    expect(formatProblems(parseLimits(text, { file: place }).problems)).toBe('')
   })
 
   test('is in the README and in the page on team files', () => {

@@ -1,10 +1,11 @@
 import { expect, test } from 'vitest'
 import { crashAt } from './plans.ts'
-import { FAMILY, POOR_FAMILY } from './shapes.ts'
+import { FAMILY, GRANTED_FAMILY, POOR_FAMILY } from './shapes.ts'
 
 test.each([
   ['a run of a root, two workers, a nested worker and a join', FAMILY],
   ['the same with so little money that they wait for what comes back', POOR_FAMILY],
+  ['a root and two workers under limits over time', GRANTED_FAMILY],
 ])(
   '%s survives a crash at every single call',
   async (_name, scenario) => {

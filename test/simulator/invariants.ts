@@ -8,12 +8,15 @@
 import { awaitsApproval } from '../../src/domain/approval.ts'
 import { SubledgerError } from '../../src/domain/errors.ts'
 import { childSessionId, rootSessionId } from '../../src/domain/ids.ts'
-import type { Amount } from '../../src/domain/money.ts'
+import { type Amount, add, UNLIMITED } from '../../src/domain/money.ts'
+import { effectiveLimit } from '../../src/domain/outer-limit.ts'
 import type { Run, SessionRef } from '../../src/domain/run.ts'
 import { isTask, isTerminal, MONEY, mayRun, type SessionHeader } from '../../src/domain/session.ts'
 import type { ResponseSlot } from '../../src/domain/turn.ts'
+import type { SharedLimit } from '../../src/ports/limit-store.ts'
 import type { ModelRequest } from '../../src/ports.ts'
 import { decodeHeader } from '../../src/store/header-codec.ts'
+import { decodeLimit } from '../../src/store/limit-writes.ts'
 import { A } from '../../src/store/table.ts'
 import type { Item } from '../../src/store/table-client.ts'
 import { checkBill } from './bill.ts'
@@ -50,6 +53,8 @@ export class Invariants {
   readonly #timedOut = new Set<string>()
   #cancelled: { at: number; by: Invocation; round: number } | undefined
   #sweepLostAt = Number.NEGATIVE_INFINITY
+  /** limits outside of the run, by tenant, period and name */
+  readonly #limits = new Map<string, SharedLimit>()
   /** headers as each sweep has seen them, and the sweeps that have changed something, or were forestalled */
   readonly #seenBySweep = new Map<Invocation, Map<string, SessionHeader[]>>()
   readonly #acted = new Set<Invocation>()
@@ -171,7 +176,7 @@ export class Invariants {
   /** 6. Never above the budget: with what is open at its hold and what is unknown at its bound, the calls fit in it. */
   #budget(): void {
     const { mirror } = this.#world
-    const budget = mirror.run!.limit
+    const budget = effectiveLimit(mirror.run!)
     let [usd, tok] = [0n, 0n]
     for (const s of mirror.headers.keys()) {
       const { responses } = mirror.log(s)
@@ -183,6 +188,44 @@ export class Invariants {
     }
     if (usd > budget.usd) this.#fail(`6: spent and held are ${usd} pico-USD of ${budget.usd}`)
     if (tok > budget.tok) this.#fail(`6: spent and held are ${tok} tokens of ${budget.tok}`)
+  }
+
+  /** 6. Nor above a limit outside: what is spent and held of it together, at every write; and what is granted is held. */
+  limitWritten(item: Item): void {
+    const limit = decodeLimit(item)
+    const where = `${item[A.pk]} ${item[A.name]}`
+    const before = this.#limits.get(where)
+    this.#limits.set(where, limit)
+    // what was held under a limit may be more than a lower one says, but nobody holds more then
+    const lowered =
+      before !== undefined &&
+      (['usd', 'tok'] as const).some((k) => before.avail[k] < 0n || limit.limit[k] < before.limit[k])
+    for (const k of ['usd', 'tok'] as const) {
+      const held = Object.values(limit.held).reduce((sum, h) => sum + h[k], 0n)
+      const all = limit.spent[k] + held
+      if (all > limit.limit[k] && !lowered)
+        this.#fail(`6: spent and held of ${where} (${k}) are ${all} of ${limit.limit[k]}`)
+      if (all + limit.avail[k] !== limit.limit[k]) this.#fail(`6: ${where} (${k}) does not add up`)
+    }
+  }
+
+  /** 6. What is granted to a run and not spent by it in earlier rounds is held of every limit. */
+  #granted(run: Run): void {
+    if (!run.granted) return
+    for (const { name } of this.#world.outer) {
+      const mine = run.grants.filter((g) => g.name === name)
+      if (mine.length === 0) continue
+      const from = mine[0]!.from
+      for (const k of ['usd', 'tok'] as const) {
+        if (run.granted[k] >= UNLIMITED) continue
+        const held = mine.reduce((sum, g) => {
+          const limit = this.#limits.get(`T#${run.tenant}#LIMIT#${g.period} ${g.name}`)
+          return sum + (limit?.held[run.runId]?.[k] ?? 0n)
+        }, from[k])
+        if (held < run.granted[k])
+          this.#fail(`6: the run is granted ${run.granted[k]} (${k}) and holds ${held} of ${name}`)
+      }
+    }
   }
 
   /** 6. Nobody gives away more than it has. */
@@ -279,6 +322,7 @@ export class Invariants {
     if (isTerminal(after) && !(before && isTerminal(before)) && !(root && isTerminal(root))) {
       this.#fail('5: the run ends before its root')
     }
+    if (after.status === 'running') this.#granted(after)
     if (after.stop && !before?.stop) this.#cancelled = { at: this.#world.now, by: inv, round: after.round }
   }
 
@@ -460,7 +504,26 @@ export class Invariants {
       const fault = sessionFault(this.#world.mirror, s)
       if (fault) this.#fail(`10: ${this.#name(s)}: ${fault}`)
     }
+    this.#givenBack(run, sums)
     checkBill(this.#world, (message) => this.#fail(message))
+  }
+
+  /** 6. After the end nothing is held outside, and what was spent counts there. */
+  #givenBack(run: Run, sums: Sums): void {
+    if (run.grants.length > 0)
+      this.#fail(`6: the run still says that it holds ${JSON.stringify(run.grants.length)} grants`)
+    const spent = new Map<string, Amount>()
+    for (const [where, limit] of this.#limits) {
+      if (limit.held[run.runId]) this.#fail(`6: after the end something is held of ${where}`)
+      const name = where.slice(where.indexOf(' ') + 1)
+      spent.set(name, add(spent.get(name) ?? { usd: 0n, tok: 0n }, limit.spent))
+    }
+    const all = amountOf(sums)
+    for (const k of ['usd', 'tok'] as const) {
+      if (!run.granted || run.granted[k] >= UNLIMITED) continue
+      for (const [name, amount] of spent)
+        if (amount[k] < all[k]) this.#fail(`6: the run has spent ${all[k]} (${k}), but ${name} counts ${amount[k]}`)
+    }
   }
 
   /** 9. Nothing is stuck: the run has ended, and so has every session of it. */

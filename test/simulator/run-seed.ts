@@ -1,14 +1,18 @@
 /** One seed, from its start to its rest. */
 
 import { approvalIdOf } from '../../src/domain/approval.ts'
-import { formatUsd, UNLIMITED } from '../../src/domain/money.ts'
+import { type Amount, formatUsd, UNLIMITED } from '../../src/domain/money.ts'
 import { isTerminal } from '../../src/domain/session.ts'
 import { addInput } from '../../src/engine/add-input.ts'
 import { decideApproval } from '../../src/engine/approve.ts'
 import { cancelRun } from '../../src/engine/cancel-run.ts'
 import { changeBudget } from '../../src/engine/change-budget.ts'
+import type { EngineContext } from '../../src/engine/context.ts'
+import { openLimits } from '../../src/engine/look-outer.ts'
 import { retryRun } from '../../src/engine/retry-run.ts'
 import { startRun } from '../../src/engine/start-run.ts'
+import { wakeWaiting } from '../../src/engine/wake-waiting.ts'
+import type { LimitRef } from '../../src/ports/limit-store.ts'
 import { randomFrom, randomOf, randomText } from './random.ts'
 import { type Scenario, scenarioOf } from './scenario.ts'
 import { settle } from './scheduler.ts'
@@ -41,6 +45,7 @@ export function worldOf(scenario: Scenario, options: { trace: boolean; plan?: Wo
     workerTimeoutMs: scenario.workerTimeoutMs,
     maxConcurrency: scenario.maxConcurrency,
     budget: scenario.budget,
+    outer: scenario.outer,
     ...options,
   })
 }
@@ -91,12 +96,14 @@ function startUser(world: World, scenario: Scenario, ref: Ref): void {
       (inv) => {
         if (inv.state === 'returned') return
         weather.count('start crashed')
-        // whoever started it does not know whether it runs: mostly he asks again
-        const again = tries < 4 && (world.mirror.run === undefined || world.random.chance(0.6))
+        // whoever started it does not know whether it runs: mostly he asks again; always where no sweep would come
+        const alone = weather.options.mode === 'nothing lost'
+        const again = tries < 4 && (alone || world.mirror.run === undefined || world.random.chance(0.6))
         if (again) scheduler.after(world.random.between(50, 5_000), () => start(tries + 1))
       },
     )
   start(0)
+  for (const s of scenario.strangers) scheduler.after(s.at, () => stranger(world, s))
   for (const at of scenario.raiseAt) scheduler.after(at, () => raise(world, ref))
   for (const at of scenario.raiseAt) if (scenario.team.permissions) scheduler.after(at + 7, () => decide(world, ref))
   for (const at of scenario.cancelAt) scheduler.after(at, () => cancel(world, ref))
@@ -117,11 +124,50 @@ function budgetIn({ budget }: Scenario): { usd?: string; tokens?: number } | und
   }
 }
 
+/** Another run of the tenant holds a part of each outer limit for a while, and spends half of it. */
+function stranger(world: World, { part, forMs }: Scenario['strangers'][number]): void {
+  const runId = randomText(world.random, 26).toUpperCase()
+  world.start('stranger', USER_TIMEOUT_MS, async (ctx) => {
+    const run = { tenant: 'local', team: 'crew', tags: {} }
+    for (const { ref, limit, item } of await openLimits(ctx, run)) {
+      const some = { usd: limit.usd / part, tok: limit.tok / part }
+      const half = { usd: some.usd / 2n, tok: some.tok / 2n }
+      const end = (tries: number) =>
+        world.start(
+          'stranger',
+          USER_TIMEOUT_MS,
+          (ctx) => leave(ctx, ref, runId, half),
+          (inv) => {
+            if (inv.state !== 'returned' && tries < 99) world.scheduler.after(1_000, () => end(tries + 1))
+          },
+        )
+      // whether or not its answer comes, and longer than it may be on its way
+      world.scheduler.after(forMs + USER_TIMEOUT_MS + 1_000, () => end(0))
+      await ctx.store.hold(ref, runId, { hold: null, v: item.v }, { ...some, seq: 1 })
+    }
+  })
+}
+
+async function leave(ctx: EngineContext, ref: LimitRef, runId: string, spent: Amount): Promise<void> {
+  const { held } = (await ctx.store.getLimit(ref))!
+  if (!held[runId]) return
+  const settled = await ctx.store.settleHold(ref, runId, held[runId], spent)
+  if (settled.written) await wakeWaiting(ctx, ref, settled.item, runId, 2)
+}
+
 /** Twice as much as it may be now. */
 function raise(world: World, ref: Ref): void {
   const limit = world.mirror.run?.limit
   if (!limit) return
   world.weather.count('budget raised')
+  world.outer = world.outer.map((l) => ({
+    ...l,
+    limit: {
+      usd: l.limit.usd < UNLIMITED ? 2n * l.limit.usd : UNLIMITED,
+      tok: l.limit.tok < UNLIMITED ? 2n * l.limit.tok : UNLIMITED,
+    },
+  }))
+  if (limit.usd >= UNLIMITED && limit.tok >= UNLIMITED) return
   world.start('budget', USER_TIMEOUT_MS, (ctx) =>
     changeBudget(ctx, ref, {
       ...(limit.usd < UNLIMITED && { usd: formatUsd(2n * limit.usd) }),
@@ -181,6 +227,8 @@ async function toRest(world: World, scenario: Scenario, each: () => Promise<void
     ...scenario.retries.map((f) => ({ ...f, send: retry })),
   ]
   let raises = scenario.seed % 4
+  // what an outer limit has too little of comes back by itself, with the next day
+  let days = scenario.outer.length > 0 ? 400 : 0
   let tick = START + world.random.below(SWEEP_EVERY_MS)
   let steps = 0
   await settle()
@@ -194,7 +242,8 @@ async function toRest(world: World, scenario: Scenario, each: () => Promise<void
       continue
     }
     // a run that is out of budget is helped some times, and then given up
-    if (mirror.run?.status === 'waiting' && next === undefined) {
+    const comesBack = due !== undefined && due !== null && mirror.run?.short && days-- > 0
+    if (mirror.run?.status === 'waiting' && next === undefined && !comesBack) {
       const ref = { tenant: mirror.run.tenant, runId: mirror.run.runId }
       if (raises-- > 0) scheduler.after(world.random.pick([5, 90_000, 3_600_000]), () => raise(world, ref))
       else scheduler.after(1_000, () => cancel(world, ref))

@@ -1,5 +1,6 @@
 /** What one seed is about: a team of random shape, what it is asked, what its user does, and the weather. */
 import { type Amount, UNLIMITED } from '../../src/domain/money.ts'
+import type { OuterLimit } from '../../src/domain/outer-limit.ts'
 import type { AgentDefinition, ModelDefinition, PricePerMillion, TeamDefinition } from '../../src/domain/team.ts'
 import type { Habits } from './behaviour.ts'
 import { type Random, randomOf } from './random.ts'
@@ -16,6 +17,10 @@ export interface Scenario {
   readonly budget: Amount | undefined
   /** ms after the start at which that is raised */
   readonly raiseAt: readonly number[]
+  /** limits over time that stand outside of the run */
+  readonly outer: readonly OuterLimit[]
+  /** other runs that hold a part of them for a while; times in ms after the start */
+  readonly strangers: readonly { readonly at: number; readonly forMs: number; readonly part: bigint }[]
   readonly weather: WeatherOptions
   readonly workerTimeoutMs: number
   readonly leaseMs: number
@@ -46,8 +51,10 @@ export function scenarioOf(seed: number, random: Random): Scenario {
   const list = size === 'list' || size === 'long list'
   const habits = habitsOf(random, size)
   const budget = random.chance(0.35) ? budgetOf(random, size) : undefined
+  const outer = random.chance(0.25) ? outerOf(random, size) : []
+  const priced = [budget, ...outer.map((l) => l.limit)].some((l) => l !== undefined && l.usd < UNLIMITED)
   const team = {
-    ...teamOf(random, habits, size, budget !== undefined && budget.usd < UNLIMITED),
+    ...teamOf(random, habits, size, priced),
     ...permissionsOf(randomOf('permissions', seed)),
   }
   const weather = weatherOf(random, size)
@@ -64,6 +71,16 @@ export function scenarioOf(seed: number, random: Random): Scenario {
     maxConcurrency: random.pick([1, 2, 3, 5, 8, 20, 50]),
     budget,
     raiseAt: budget && random.chance(0.4) ? Array.from({ length: random.between(1, 3) }, () => whenever(random)) : [],
+    outer,
+    strangers:
+      // who waits for them looks again after some minutes, which takes a sweep
+      outer.length > 0 && weather.mode !== 'nothing lost' && random.chance(0.6)
+        ? Array.from({ length: random.between(1, 3) }, () => ({
+            at: whenever(random),
+            forMs: random.pick([5, 20_000, 400_000]),
+            part: BigInt(random.pick([1, 2, 8])),
+          }))
+        : [],
     weather,
     workerTimeoutMs:
       weather.mode === 'nothing lost' ? 900_000 : random.pick([900_000, 900_000, 900_000, 300_000, 120_000, 40_000]),
@@ -90,6 +107,14 @@ function budgetOf(random: Random, size: Size): Amount {
   const kind = random.pick(['usd', 'tok', 'both'])
   return { usd: kind === 'tok' ? UNLIMITED : usd, tok: kind === 'usd' ? UNLIMITED : tok }
 }
+
+/** One or two of them, by day and by month, as tight as budgets are. */
+const outerOf = (random: Random, size: Size): OuterLimit[] =>
+  random.pick([['tenant'], ['team crew'], ['tenant', 'team crew']]).map((name) => ({
+    name,
+    per: random.pick(['day', 'month'] as const),
+    limit: budgetOf(random, size),
+  }))
 
 /** Some time in the life of a run: early more often than late. */
 const whenever = (random: Random): number =>

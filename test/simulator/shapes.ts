@@ -50,6 +50,8 @@ function shape(agents: { [name: string]: readonly string[] }, script: Script, mo
     tasks: undefined,
     maxConcurrency: 50,
     budget: undefined,
+    outer: [],
+    strangers: [],
     raiseAt: [],
     weather: FAIR,
     workerTimeoutMs: 900_000,
@@ -75,6 +77,18 @@ export const FAMILY = shape(
 
 /** The same with hardly more money than one call of each may cost: they wait for each other's change. */
 export const POOR_FAMILY: Scenario = { ...FAMILY, budget: { usd: 26_000_000_000n, tok: UNLIMITED }, maxConcurrency: 3 }
+
+/** A root and two workers under two limits over time that stand outside of the run. */
+export const GRANTED_FAMILY: Scenario = {
+  ...shape(
+    { root: ['leaf'], leaf: [] },
+    { root: [[background('leaf'), background('leaf')], [call('wait_background_agents')]] },
+  ),
+  outer: [
+    { name: 'tenant', per: 'day', limit: { usd: 30_000_000_000n, tok: UNLIMITED } },
+    { name: 'team crew', per: 'month', limit: { usd: 60_000_000_000n, tok: 10n ** 9n } },
+  ],
+}
 
 /** Shapes of two drivers, and which session they fight for: a path of ordinals from the root. */
 export const DUELS: readonly {

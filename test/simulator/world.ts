@@ -4,6 +4,7 @@
  */
 
 import type { Amount } from '../../src/domain/money.ts'
+import type { OuterLimit } from '../../src/domain/outer-limit.ts'
 import type { SessionRef } from '../../src/domain/run.ts'
 import type { TeamDefinition } from '../../src/domain/team.ts'
 import type { EngineContext } from '../../src/engine/context.ts'
@@ -35,6 +36,7 @@ export type InvocationKind =
   | 'retry'
   | 'budget'
   | 'approval'
+  | 'stranger'
 export type InvocationState = 'running' | 'returned' | 'threw' | 'crashed' | 'killed'
 
 export interface Invocation {
@@ -89,6 +91,7 @@ export interface WorldOptions {
   readonly workerTimeoutMs: number
   readonly maxConcurrency: number
   readonly budget: Amount | undefined
+  readonly outer: readonly OuterLimit[]
   readonly trace: boolean
   /** where given, decides what happens; otherwise the weather does */
   readonly plan?: Plan
@@ -118,11 +121,14 @@ export class World {
   readonly writtenAt = new Map<string, number>()
   /** items as they were last written; kept for a trace only */
   readonly raw = new Map<string, Item>()
+  /** as they are configured now */
+  outer: readonly OuterLimit[]
   portCalls = 0
   broken: string | undefined
 
   constructor(options: WorldOptions) {
     this.options = options
+    this.outer = options.outer
     this.random = options.random
     this.weather = options.weather
     this.scheduler = new Scheduler(START, options.random)
@@ -381,6 +387,9 @@ export class World {
       store: createStore(faultyTable(this, inv)),
       teams: this.teams,
       prices: { of: async () => undefined },
+      ...(this.options.outer.length > 0 && {
+        outerLimits: { of: async () => this.outer, requiredTags: async () => [] },
+      }),
       model: { call: (request) => this.provider.call(inv, request) },
       invoker: { invoke: (ref) => this.lambda.invoke(inv, ref) },
       clock: this.#clock(inv),

@@ -7,6 +7,7 @@ import type { TestTable } from '../support/tables.ts'
 import { approvalsContract } from './contract/approvals.ts'
 import { claimContract } from './contract/claim.ts'
 import { delegationContract } from './contract/delegation.ts'
+import { grantsContract } from './contract/grants.ts'
 import { limitsContract } from './contract/limits.ts'
 import { listsContract } from './contract/lists.ts'
 import { logContract } from './contract/log.ts'
@@ -26,6 +27,7 @@ export function storeContract(open: () => Promise<TestTable>): void {
   describe('places', () => placesContract(open))
   describe('approvals', () => approvalsContract(open))
   describe('limits that many share', () => limitsContract(open))
+  describe('what a run is granted', () => grantsContract(open))
   describe('lists', () => listsContract(open))
   describe('usage of a day', () => usageContract(open))
 }

@@ -9,6 +9,8 @@ import {
   DELEG,
   END,
   ERROR,
+  GRANT,
+  HOLD,
   INTENT,
   kidsAttribute,
   OUTCOME,
@@ -16,6 +18,7 @@ import {
   PRICE,
   ROW,
   SEEN,
+  SHORTAGE,
   TABLE_DEFINITION,
   TOTALS,
 } from '../../src/store/table.ts'
@@ -30,7 +33,23 @@ describe('names of attributes', () => {
     const kids = CALL_OUTCOMES.flatMap((outcome) => [...COUNTS, 'cost' as const].map((f) => kidsAttribute(outcome, f)))
     const all = [...Object.values(A), ...kids]
     expect(new Set(all).size).toBe(all.length)
-    for (const names of [AMOUNT, BOUND, DELEG, END, ERROR, INTENT, OUTCOME, PARTS, PRICE, ROW, SEEN, TOTALS])
+    for (const names of [
+      AMOUNT,
+      BOUND,
+      DELEG,
+      END,
+      ERROR,
+      GRANT,
+      HOLD,
+      INTENT,
+      OUTCOME,
+      PARTS,
+      PRICE,
+      ROW,
+      SEEN,
+      SHORTAGE,
+      TOTALS,
+    ])
       expect(new Set(Object.values(names)).size).toBe(Object.values(names).length)
   })
 

@@ -9,7 +9,7 @@ import { sweepRun } from '../../src/engine/sweep.ts'
 import { createLocalInvoker, type LocalInvoker } from '../../src/invoke/local-invoker.ts'
 import { createModel } from '../../src/model/model.ts'
 import { createScriptedModel, type ScriptedModel } from '../../src/model/scripted.ts'
-import type { Clock, Logger, Prices, Teams } from '../../src/ports.ts'
+import type { Clock, Logger, OuterLimits, Prices, Teams } from '../../src/ports.ts'
 import { createStore } from '../../src/store/store.ts'
 import type { TableClient } from '../../src/store/table-client.ts'
 import { systemClock, systemIds } from '../../src/system.ts'
@@ -31,6 +31,7 @@ export interface TestEngineOptions {
   readonly teams: readonly TeamDefinition[]
   /** none unless told: what a test does not say is not known */
   readonly prices?: Prices
+  readonly outerLimits?: OuterLimits
   readonly clock?: Clock
   readonly leaseMs?: number
   readonly retentionMs?: number
@@ -63,6 +64,7 @@ export function testEngine(options: TestEngineOptions): TestEngine {
     store: createStore(options.table, () => clock.now()),
     teams: fixedTeams(options.teams),
     prices: options.prices ?? { of: async () => undefined },
+    ...(options.outerLimits && { outerLimits: options.outerLimits }),
     model: createModel({ env: () => undefined, scripted }),
     invoker: {
       invoke: async (ref) => {

@@ -1,9 +1,12 @@
 import { readFile } from 'node:fs/promises'
+import { basename } from 'node:path'
 import { checkScript } from '../../model/parse-script.ts'
 import type { PriceTable } from '../../prices/price-table.ts'
 import { loadPrices } from '../../prices/prices.ts'
+import { LIMITS_FILE } from '../../team/folder-limits.ts'
 import { parseTeam } from '../../team/parse-team.ts'
 import { formatProblems } from '../../team/problems.ts'
+import { parseLimits } from '../../team/read-limits.ts'
 import type { KnowsPrice } from '../../team/read-model.ts'
 import { type Command, readArguments } from '../command.ts'
 import { EXIT, type ExitCode, type Io } from '../io.ts'
@@ -37,11 +40,20 @@ async function isValid(
     io.err(`${file}: error: ${reason}`)
     return false
   }
+  if (basename(file) === LIMITS_FILE) return areValidLimits(io, file, text)
   const { lenient, prices } = options
   const knowsPrice: KnowsPrice = (model) => prices.of(model) !== undefined
   const { team, problems } = parseTeam(text, { file, lenient, checkScript, knowsPrice })
   if (problems.length > 0) io.err(printable(formatProblems(problems)))
   if (!team) return false
   io.out(`${file}: good (${plural(team.agents.length, 'agent')}, ${plural(Object.keys(team.models).length, 'model')})`)
+  return true
+}
+
+function areValidLimits(io: Io, file: string, text: string): boolean {
+  const { rules, problems } = parseLimits(text, { file })
+  if (problems.length > 0) io.err(printable(formatProblems(problems)))
+  if (!rules) return false
+  io.out(`${file}: good (${plural(rules.length, 'limit')})`)
   return true
 }

@@ -87,12 +87,18 @@ function countSessions(headers: readonly SessionHeader[]): SessionCounts {
   return counts
 }
 
-/** What is held is the rest: what is neither spent nor unknown nor with the root to give. */
+/**
+ * What is held is the rest: what is neither spent nor unknown nor with the root to give. What limits outside of the run
+ * have not granted yet is held by nobody either.
+ */
 function budgetView(run: Run, books: Books, root: SessionHeader | undefined): BudgetView | null {
   const { limit, limitSeq, budgetWarned } = run
   if (isUnlimited(limit)) return null
   // what an ended root has left of its own is nobody's hold any more
-  const left = root && isTerminal(root) ? limit.usd - known(books).cost - unknown(books).cost : root?.avail.usd
+  const left =
+    root && isTerminal(root)
+      ? limit.usd - known(books).cost - unknown(books).cost
+      : root && limit.usd - (root.share.usd - root.given.usd) + root.avail.usd
   const available = left ?? null
   const usd = limit.usd >= UNLIMITED ? null : limit.usd
   return {

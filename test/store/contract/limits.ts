@@ -1,7 +1,7 @@
 /** Limits that many share: never more held and spent than the limit, each hold and each settlement once. */
 import { afterAll, beforeAll, expect, test } from 'vitest'
 import { type Amount, add, sub, UNLIMITED, ZERO } from '../../../src/domain/money.ts'
-import type { LimitRef, SharedLimit } from '../../../src/ports/limit-store.ts'
+import type { Hold, LimitRef, SharedLimit } from '../../../src/ports/limit-store.ts'
 import type { Store } from '../../../src/ports.ts'
 import { createStore } from '../../../src/store/store.ts'
 import { money, runRef } from '../../support/builders.ts'
@@ -76,6 +76,18 @@ export function limitsContract(open: () => Promise<TestTable>): void {
     expect(await store.settleHold(ref, B, null, ZERO)).toMatchObject({ written: true, item: { v: 2, held: {} } })
     expect(await store.hold(ref, B, nothing(1), money(1))).toEqual({ written: false })
     expect(await store.hold(ref, B, nothing(2), money(1))).toMatchObject({ written: true })
+  })
+
+  test('a holder that numbers its writes writes over what it has read alone, and says whether it waits', async () => {
+    const ref = await newLimit()
+    const first = { ...money(1), seq: 3 }
+    await store.hold(ref, A, nothing(), first)
+    const second = { ...money(1), seq: 4, waits: true } as const
+    const seen = (hold: Hold) => ({ hold, v: 0 })
+    expect(await store.hold(ref, A, seen(first), second)).toMatchObject({ item: { held: { [A]: second } } })
+    expect(await store.hold(ref, A, seen(first), { ...money(2), seq: 4 })).toEqual({ written: false })
+    expect(await store.settleHold(ref, A, first, ZERO)).toEqual({ written: false })
+    expect(await store.settleHold(ref, A, second, ZERO)).toMatchObject({ item: { held: {}, avail: money(10) } })
   })
 
   test('where there is no limit nothing is written', async () => {
