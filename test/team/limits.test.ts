@@ -1,7 +1,8 @@
-import { mkdtemp, rm, utimes, writeFile } from 'node:fs/promises'
+import { mkdtemp, readFile, rm, utimes, writeFile } from 'node:fs/promises'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { afterAll, beforeAll, describe, expect, test } from 'vitest'
+import { parse } from 'yaml'
 import { validate } from '../../src/cli/commands/validate.ts'
 import { parseUsd, UNLIMITED } from '../../src/domain/money.ts'
 import { createFolderLimits, limitsOf } from '../../src/team/folder-limits.ts'
@@ -102,4 +103,11 @@ describe('the folder of teams', () => {
     expect(await validate.run(io, [file])).toBe(2)
     expect(err.join()).toContain('limits.yaml:1:10: error: a limit is a mapping')
   })
+})
+
+test('the file goes to every function that may spend, or looks after runs', async () => {
+  const { functions } = parse(await readFile(join(import.meta.dirname, '../../serverless.yml'), 'utf8'))
+  const patterns = (name: string): string[] => functions[name].package.patterns
+  for (const name of ['http', 'startRun']) expect(patterns(name)).toContain('teams/**')
+  for (const name of ['worker', 'sweep', 'deadLetter']) expect(patterns(name)).toContain('teams/limits.yaml')
 })
