@@ -39,6 +39,7 @@ export function compose(config: Config): LambdaContext {
       eventAgeMs: config.eventAgeMs,
       limits: config.limits,
       ...(config.retentionMs !== undefined && { retentionMs: config.retentionMs }),
+      ...(config.defaultBudgetUsd !== undefined && { defaultBudgetUsd: config.defaultBudgetUsd }),
     },
   }
 }

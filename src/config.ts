@@ -18,6 +18,8 @@ export interface Config {
   readonly tenant: string
   /** `SUBLEDGER_RETENTION_DAYS`: how long a run is kept after its end; absent: for ever */
   readonly retentionMs: number | undefined
+  /** `SUBLEDGER_DEFAULT_BUDGET_USD`: the budget of runs that name none; absent: they have none */
+  readonly defaultBudgetUsd: string | undefined
   readonly dynamodbEndpoint: string | undefined
   readonly lambdaEndpoint: string | undefined
   /** `SUBLEDGER_SCRIPTED_BILL`: a file to which the scripted model appends what it would bill, for comparisons */
@@ -46,6 +48,7 @@ export function readConfig(env: Env): Config {
     workerFunction: env.SUBLEDGER_WORKER || undefined,
     tenant: env.SUBLEDGER_TENANT || 'local',
     retentionMs: retention(env),
+    defaultBudgetUsd: defaultBudget(env),
     dynamodbEndpoint: env.SUBLEDGER_DYNAMODB_ENDPOINT || undefined,
     lambdaEndpoint: env.SUBLEDGER_LAMBDA_ENDPOINT || undefined,
     billFile: env.SUBLEDGER_SCRIPTED_BILL || undefined,
@@ -78,6 +81,16 @@ function onOrOff(env: Env, name: string, fallback: boolean): boolean {
   if (text === undefined || text === '') return fallback
   if (text !== 'on' && text !== 'off') throw new Error(`${name} is "${text}": it must be on or off`)
   return text === 'on'
+}
+
+function defaultBudget(env: Env): string | undefined {
+  const text = env.SUBLEDGER_DEFAULT_BUDGET_USD
+  if (text === undefined || text === '') return undefined
+  if (!/^\d{1,8}(\.\d{1,12})?$/.test(text))
+    throw new Error(
+      `SUBLEDGER_DEFAULT_BUDGET_USD is "${text}": it must be an amount in USD such as 10 or 2.50, or not set`,
+    )
+  return text
 }
 
 /** Less than a day would be no time for late answers and reports. */

@@ -39,6 +39,8 @@ export interface EngineSettings {
   readonly eventAgeMs: number
   /** how long a run is kept after its end; left out: for ever */
   readonly retentionMs?: number
+  /** the most in USD that a run may cost which says nothing of a budget, and whose team does not either; left out: no limit */
+  readonly defaultBudgetUsd?: string
   /** bounds of this deployment; those of limits.ts where it is left out */
   readonly limits?: Limits
 }

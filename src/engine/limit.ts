@@ -41,6 +41,16 @@ export function limitOf(budget: Budget | undefined): Amount {
 export const runLimit = (asked: Budget | undefined, team: TeamDefinition): Amount =>
   min(limitOf(asked), amountFrom(team.budget))
 
+/** What a run is limited by that asks for nothing, and whose team's file does not limit it either. */
+export const defaultBudget = (
+  asked: Budget | undefined,
+  team: TeamDefinition,
+  settings: { readonly defaultBudgetUsd?: string },
+): Budget | undefined =>
+  asked === undefined && team.budget === undefined && settings.defaultBudgetUsd !== undefined
+    ? { usd: settings.defaultBudgetUsd }
+    : undefined
+
 function usdOf(text: string): bigint {
   try {
     const usd = parseUsd(text)
@@ -64,12 +74,15 @@ export const limitsMoney = (limit: Amount, team: TeamDefinition): boolean =>
 /** What may limit the money of a run: what the request asks, that and its team's ceiling, what limits outside have granted. */
 export interface MoneyLimits {
   readonly asked: Budget | undefined
+  /** nobody asked for it: it is the deployment's default */
+  readonly byDefault: boolean
   readonly limit: Amount
   readonly granted: Amount | null
 }
 
 /** What limits an agent in money, as an error names it; undefined: nothing. */
-function moneyLimit(team: TeamDefinition, agent: AgentDefinition, { asked, limit, granted }: MoneyLimits) {
+function moneyLimit(team: TeamDefinition, agent: AgentDefinition, { asked, byDefault, limit, granted }: MoneyLimits) {
+  if (byDefault) return { path: '/budget', said: ' under the default budget of this deployment' }
   if (asked?.usd !== undefined) return { path: '/budget/usd', said: '' }
   if (limit.usd < UNLIMITED) return { path: '/team', said: ' under the team\'s "budget.max_cost"' }
   if (granted && granted.usd < UNLIMITED) return { path: '/team', said: ' under a limit over time' }
@@ -82,7 +95,7 @@ function moneyLimit(team: TeamDefinition, agent: AgentDefinition, { asked, limit
  * @throws SubledgerError unpriced_model
  */
 export function checkPriced(team: TeamDefinition, first: readonly string[], limits: MoneyLimits): void {
-  const { asked } = limits
+  const { asked, byDefault } = limits
   const issues = reachable(team, first).flatMap((name): InputIssue[] => {
     const agent = findAgent(team, name)
     const model = agent && team.models[agent.model]
@@ -94,7 +107,11 @@ export function checkPriced(team: TeamDefinition, first: readonly string[], limi
   })
   if (issues.length === 0) return
   const what = issues.map((i) => i.message).join('; ')
-  const instead = asked?.usd === undefined ? '"max_tokens" in place of "max_cost"' : '"tokens" in place of "usd"'
+  const instead = byDefault
+    ? 'the run by a budget of "tokens"'
+    : asked?.usd === undefined
+      ? '"max_tokens" in place of "max_cost"'
+      : '"tokens" in place of "usd"'
   const help = `Give the model a "cost" in the team file (USD per million tokens), or limit ${instead}.`
   throw new SubledgerError('unpriced_model', `A budget in USD needs a price for every model: ${what}. ${help}`, {
     issues: issues.slice(0, 20),

@@ -11,7 +11,7 @@ import type { EngineContext } from './context.ts'
 import { definitionOf } from './definition.ts'
 import { freezeLimits } from './freeze-limits.ts'
 import { freezePrices, unpricedModels, withoutGaps } from './freeze-prices.ts'
-import { type Budget, checkPriced, limitOf, limitsMoney, runLimit } from './limit.ts'
+import { type Budget, checkPriced, defaultBudget, limitOf, limitsMoney, runLimit } from './limit.ts'
 import { rootHeader } from './new-header.ts'
 import { takePlace } from './take-place.ts'
 
@@ -143,7 +143,7 @@ export async function planStart(
 
 /** The team as this run has it: with its prices, without the models that its limit rules out. */
 async function freeze(
-  ctx: Pick<EngineContext, 'teams' | 'prices' | 'outerLimits'>,
+  ctx: Pick<EngineContext, 'teams' | 'prices' | 'outerLimits' | 'settings'>,
   request: StartRun,
   input: RunInput,
   limits: Limits,
@@ -153,9 +153,16 @@ async function freeze(
   const said = await ctx.teams.get(request.team)
   checkAgents(said, request, input)
   const priced = await freezePrices(ctx.prices, said)
-  const limit = runLimit(request.budget, priced)
+  const fallback = defaultBudget(request.budget, priced, ctx.settings)
+  const limit = runLimit(request.budget ?? fallback, priced)
   const money = limitsMoney(effectiveLimit({ limit, granted }), priced)
-  if (money) checkPriced(priced, firstAgents(priced, request, input), { asked: request.budget, limit, granted })
+  if (money)
+    checkPriced(priced, firstAgents(priced, request, input), {
+      asked: request.budget,
+      byDefault: fallback !== undefined,
+      limit,
+      granted,
+    })
   return { team: freezeLimits(money ? withoutGaps(priced) : priced, limits), limit, granted }
 }
 

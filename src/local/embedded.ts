@@ -101,6 +101,7 @@ export async function startEmbedded(options: EmbeddedOptions): Promise<Embedded>
       leaseMs: settings.leaseMs,
       eventAgeMs: Math.min(EVENT_AGE_MS, settings.leaseMs),
       ...(settings.retentionMs !== undefined && { retentionMs: settings.retentionMs }),
+      ...(settings.defaultBudgetUsd !== undefined && { defaultBudgetUsd: settings.defaultBudgetUsd }),
       limits: settings.limits,
     },
   }
@@ -135,6 +136,7 @@ function readSettings({ env, leaseSeconds, sweepSeconds }: EmbeddedOptions) {
       sweepMs: (sweepSeconds ?? seconds(env, 'SUBLEDGER_SWEEP_SECONDS', SWEEP_SECONDS)) * 1000,
       billFile: config.billFile,
       retentionMs: config.retentionMs,
+      defaultBudgetUsd: config.defaultBudgetUsd,
       limits: config.limits,
     }
   } catch (cause) {

@@ -284,11 +284,6 @@ describe('refusals', () => {
     }
   })
 
-  test('of what belongs to the API but not to this version', async () => {
-    for (const [method, path] of [['POST', `/v1/runs/${NO_RUN}/approvals/a`]] as const)
-      expectProblem(await api.send(path, { method }), 501, 'not_supported')
-  })
-
   test('of a team that is not there', async () => {
     expectProblem(await api.get('/v1/teams/nobody'), 404, 'unknown_team')
   })

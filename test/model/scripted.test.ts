@@ -131,7 +131,7 @@ describe('failures', () => {
   it('of the script itself are told, not thrown', async () => {
     expect(await call({ steps: [{ text: 5 }] })).toMatchObject({
       usage: tokens(0, 0),
-      failure: { class: 'invalid_request', message: expect.stringContaining('"steps.0.text" is no text') },
+      failure: { class: 'invalid_request', message: expect.stringContaining('"steps[0].text" is no text') },
     })
   })
 })

@@ -12,6 +12,10 @@ import { agent, scriptedTeam, testEngine } from '../support/engine.ts'
 const echo: TeamDefinition = scriptedTeam('echo', [
   { agent: agent('root'), steps: [{ text: 'you said {input}', usage: { input: 10, output: 5 } }] },
 ])
+const unpriced: TeamDefinition = scriptedTeam('unpriced', [
+  { agent: agent('root'), steps: [{ text: 'x' }], model: { cost: undefined } as object },
+])
+const modest: TeamDefinition = { ...echo, name: 'modest', budget: { usd: '2' } }
 /** Each hands its task on to itself, for as long as it may. */
 const deep: TeamDefinition = scriptedTeam('deep', [
   {
@@ -66,10 +70,10 @@ afterEach(async () => {
   for (const close of open.splice(0)) await close()
 })
 
-function api(limits: Partial<Limits>) {
+function api(limits: Partial<Limits>, more: { defaultBudgetUsd?: string } = {}) {
   const table = memoryTable()
-  const engine = testEngine({ table, teams: [echo, deep, wide, endless, stubborn, slow] })
-  const ctx = { ...engine.ctx, settings: { ...engine.ctx.settings, limits: { ...DEFAULT_LIMITS, ...limits } } }
+  const engine = testEngine({ table, teams: [echo, unpriced, modest, deep, wide, endless, stubborn, slow] })
+  const ctx = { ...engine.ctx, settings: { ...engine.ctx.settings, ...more, limits: { ...DEFAULT_LIMITS, ...limits } } }
   open.push(() => engine.invoker.close())
   let tenant = 'acme'
   const app = createApp(ctx, { tenantOf: () => tenant })
@@ -122,6 +126,47 @@ test('more tasks than the limit are refused', async () => {
   await engine.invoker.drain()
   const refused = await start({ team: 'echo', tasks: tasks(4) })
   expect([refused.status, refused.body.errors]).toEqual([400, [{ path: '/tasks', message: 'must hold 1 to 3 tasks' }]])
+})
+
+describe('a run that names no budget', () => {
+  const budgetOf = async (team: string, more = {}) => {
+    const { start, engine } = api({}, { defaultBudgetUsd: '10' })
+    const { status, body } = await start({ team, input: 'go', ...more })
+    await engine.invoker.drain()
+    expect(status).toBe(202)
+    return body.budget
+  }
+
+  test('has the one of the deployment', async () => {
+    expect(await budgetOf('echo')).toMatchObject({ usd: '10', tokens: null })
+  })
+
+  test('whose team has a ceiling has that', async () => {
+    expect(await budgetOf('modest')).toMatchObject({ usd: '2', tokens: null })
+  })
+
+  test('may name another one, which may be larger', async () => {
+    expect(await budgetOf('echo', { budget: { usd: '25' } })).toMatchObject({ usd: '25', tokens: null })
+    expect(await budgetOf('unpriced', { budget: { tokens: 1_000_000 } })).toMatchObject({
+      usd: null,
+      tokens: 1_000_000,
+    })
+  })
+
+  test('is refused where a price is not known, and told what to do', async () => {
+    const { start } = api({}, { defaultBudgetUsd: '10' })
+    const { status, body } = await start({ team: 'unpriced', input: 'go' })
+    expect([status, body.code]).toEqual([400, 'unpriced_model'])
+    expect(body.detail).toMatch(
+      /under the default budget of this deployment .* limit the run by a budget of "tokens"\.$/,
+    )
+  })
+
+  test('has none where the deployment has none', async () => {
+    const { start, engine } = api({})
+    expect((await start({ team: 'echo', input: 'go' })).body.budget).toBeNull()
+    await engine.invoker.drain()
+  })
 })
 
 test.each([0, 2, 5])('agents lead agents over %i levels and no more, and the model is told', async (depth) => {
