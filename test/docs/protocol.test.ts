@@ -67,6 +67,7 @@ const given = {
   avail: money(1),
   own: { seen: money(1), to: money(1), attempt: 1 },
 }
+const question = { n: 0, index: 0, round: 1, tool: 'think', nth: 0, of: 1 }
 const settlement = { ordinal: 0, books: {}, sessions: 1, back: money(1) }
 
 /** Each write in its fullest form; and the forms in which its condition is another. */
@@ -128,7 +129,8 @@ const FULL: readonly [section: string, write: (s: Store) => Promise<unknown>][] 
   ['A new round', (s) => s.openRound(run, { seenRound: 1, inputRef: DRIVER, dueAt: T0, now })],
   ['A new round', (s) => s.openRound(run, { seenRound: 1, retryRef: DRIVER, inputRound: 1, dueAt: T0, now })],
   ['A new round', (s) => s.reopenRoot(ref, 1, now)],
-  ['An approval', (s) => s.putApproval(ref, { n: 0, index: 0, round: 1, tool: 'think', askedAt: T0 })],
+  ['An approval', (s) => s.putApproval(ref, { ...question, askedAt: T0 })],
+  ['An approval', (s) => s.closeApproval(ref, question, T0)],
   ['An approval', (s) => s.decideApproval(ref, 0, 0, { decision: 'deny', by: 'x', at: T0, note: 'y' })],
   ['A pause of a model', (s) => s.coolDown('local', 'crew', 'mini', T0)],
   ['An idempotency record', (s) => s.putOnce(once, { bodyHash: 'x', token: 'y', createdAt: T0, expiresAt: 1 }, T0)],
@@ -180,7 +182,7 @@ describe('docs/protocol.md', () => {
       ...'putRequest putResponse bookLate putToolResult putDefinition putInput coolDown'.split(' '),
       ...'putUsage openUsageDay closeUsageHours putUsageHour putLateUsage putUsageDay moveUsageFolded'.split(' '),
       ...'putOnce answerOnce releaseOnce putSchedule moveSchedule deleteSchedule'.split(' '),
-      ...'takePlace givePlaceBack putApproval decideApproval'.split(' '),
+      ...'takePlace givePlaceBack putApproval closeApproval decideApproval'.split(' '),
       ...'putLimit moveLimit hold settleHold'.split(' '),
     ]
     const reads = /^(get|list|read|due|has|is)/
