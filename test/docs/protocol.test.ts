@@ -118,6 +118,8 @@ const FULL: readonly [section: string, write: (s: Store) => Promise<unknown>][] 
   ['W33', (s) => s.moveUsageFolded({ tenant: 'local', day: '2026-01-31' }, { folded: 3, dueAt: T0 })],
   ['W34', (s) => s.takePlace('local', { runId: run.runId, sessions: 50 }, 100)],
   ['W35', (s) => s.givePlaceBack('local', { runId: run.runId, sessions: 50 })],
+  ['A long poll', (s) => s.takePoll('local', run.runId, 20)],
+  ['A long poll', (s) => s.givePollBack('local', run.runId)],
   ['W36', (s) => s.need(ref, 0, 'needs')],
   ['W37', (s) => s.giveBack(ref, given)],
   ['W38', (s) => s.takeBack(ref, 0, money(1), money(2), true)],
@@ -182,7 +184,7 @@ describe('docs/protocol.md', () => {
       ...'putRequest putResponse bookLate putToolResult putDefinition putInput coolDown'.split(' '),
       ...'putUsage openUsageDay closeUsageHours putUsageHour putLateUsage putUsageDay moveUsageFolded'.split(' '),
       ...'putOnce answerOnce releaseOnce putSchedule moveSchedule deleteSchedule'.split(' '),
-      ...'takePlace givePlaceBack putApproval closeApproval decideApproval'.split(' '),
+      ...'takePlace givePlaceBack takePoll givePollBack putApproval closeApproval decideApproval'.split(' '),
       ...'putLimit moveLimit hold settleHold'.split(' '),
     ]
     const reads = /^(get|list|read|due|has|is)/
