@@ -1,4 +1,5 @@
 import { afterAll, beforeAll, describe, expect, test } from 'vitest'
+import { changeBudget } from '../../src/engine/change-budget.ts'
 import { createApp } from '../../src/http/app.ts'
 import type { RunView } from '../../src/http/views/run.ts'
 import { pollsKey } from '../../src/store/keys.ts'
@@ -282,7 +283,7 @@ describe('the warning of a budget', () => {
       { type: 'budget.warning', sessionId: null, at: '2026-03-01T00:00:00.000Z', limitSeq: 0 },
     ])
     expect((await told(api, runId, `?cursor=${first.cursor}`)).events).toEqual([])
-    expect((await api.put(`/v1/runs/${runId}/budget`, { usd: '2' })).status).toBe(200)
+    await changeBudget(api.ctx, ref, { usd: '2' })
     await api.ctx.store.warnBudget(ref, 1, Date.parse('2026-03-02T00:00:00Z'))
     const second = await told(api, runId, `?cursor=${first.cursor}`)
     expect(second.events.map((e) => e.data.limitSeq)).toEqual([1])
