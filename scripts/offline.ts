@@ -102,6 +102,7 @@ function otherParams() {
     maxTasks: env.SUBLEDGER_MAX_TASKS,
     maxConcurrency: env.SUBLEDGER_MAX_CONCURRENCY,
     tenantConcurrency: env.SUBLEDGER_TENANT_CONCURRENCY,
+    maxPolls: env.SUBLEDGER_MAX_POLLS,
     oidcIssuer: env.SUBLEDGER_OIDC_ISSUER,
     oidcAudience: env.SUBLEDGER_OIDC_AUDIENCE,
     oidcTenantClaim: env.SUBLEDGER_OIDC_TENANT_CLAIM,

@@ -12,6 +12,7 @@ const VARIABLES: { readonly [L in keyof Limits]: readonly [variable: string, lea
   // a root of at most 100 groups of 100
   tasks: ['SUBLEDGER_MAX_TASKS', 1, DEFAULT_LIMITS.tasks],
   concurrency: ['SUBLEDGER_MAX_CONCURRENCY', 1, DEFAULT_LIMITS.concurrency],
+  polls: ['SUBLEDGER_MAX_POLLS', 0, 1_000],
   tenantConcurrency: ['SUBLEDGER_TENANT_CONCURRENCY', 1, 1_000_000],
 }
 

@@ -13,7 +13,7 @@ const RETRY_MS = 1_000
  * @throws ApiError what the API refuses; or that it does not answer any more
  */
 export async function watchEvents(
-  io: Io,
+  io: Pick<Io, 'interrupted' | 'sleep'>,
   client: Client,
   runId: string,
   options: { session?: string | undefined; onEvent: (event: EventView) => void },
@@ -36,26 +36,28 @@ export async function watchEvents(
       const passing = e instanceof ApiError && (e.status === 0 || e.status === 429 || e.status >= 500)
       if (!passing || lastId === undefined || ++tries > TRIES) throw e
     }
-    await io.sleep(retryMs)
+    if (!io.interrupted.aborted) await io.sleep(retryMs)
   }
   return 'interrupted'
 }
 
-/** Events as lines, one after another: it remembers what sessions are called. */
-export function eventLines(): (event: EventView) => string {
+/** Events of a run as lines, one after another: it remembers what sessions are called. */
+export function eventLines(runId: string): (event: EventView) => string {
   const names = new Map<string, string>()
   return (event) => {
-    const id = event.sessionId
+    const id = event.sessionId ?? ''
     if (event.type === 'session.created') {
       const agent = event.agent ?? 'tasks'
       names.set(id, event.kind === 'root' ? agent : `${agent} ${id.slice(0, 6)}`)
     }
     const at = event.at === null ? '' : event.at.slice(11, 19)
-    return printable(`${at.padEnd(8)}  ${(names.get(id) ?? id).padEnd(20)}  ${whatHappened(event)}`)
+    return printable(
+      `${at.padEnd(8)}  ${(event.sessionId === null ? 'run' : (names.get(id) ?? id)).padEnd(20)}  ${whatHappened(runId, event)}`,
+    )
   }
 }
 
-function whatHappened(e: EventView): string {
+function whatHappened(runId: string, e: EventView): string {
   switch (e.type) {
     case 'session.created':
       return e.task === null ? 'created' : `created: ${e.task.replace(/\s+/g, ' ')}`
@@ -73,6 +75,12 @@ function whatHappened(e: EventView): string {
       const calls = e.toolCalls.length === 0 ? '' : `; calls ${e.toolCalls.map((c) => c.name).join(', ')}`
       return `turn ${e.turn} ${e.outcome}${tokens}${cost}${calls}`
     }
+    case 'approval.asked':
+      return `asks for approval of ${e.tool}: subledger approve ${runId} ${e.approvalId}`
+    case 'approval.decided':
+      return `${e.decision === 'approve' ? 'is approved' : 'is denied'}${e.by === null ? '' : ` by ${e.by}`}: ${e.approvalId}${e.note === null ? '' : ` (${e.note.replace(/\s+/g, ' ')})`}`
+    case 'budget.warning':
+      return '80 per cent of the budget are spent'
     case 'tool.result':
       return `turn ${e.turn} ${e.toolName} ${e.isError ? 'failed' : 'is done'}`
   }

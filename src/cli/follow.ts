@@ -1,4 +1,5 @@
 import type { ApprovalView } from '../http/approvals.ts'
+import type { EventView } from '../http/events/session-events.ts'
 import type { RunView } from '../http/views/run.ts'
 import type { SessionView } from '../http/views/session.ts'
 import type { Client } from './client.ts'
@@ -77,14 +78,55 @@ export async function followRun(
     io.err(
       `The run is out of budget: "subledger budget ${runId} USD" raises it and goes on, "subledger cancel" ends it.`,
     )
-  if (ended.status === 'running') await tellOpen(io, client, runId, sessions.filter(asks))
+  if (ended.status === 'running') await tellOpen(io, client, runId, sessions)
   return ended.status === 'completed' ? EXIT.ok : EXIT.failed
 }
 
+/**
+ * Tells what happens in a run until nothing goes on in it.
+ * @param options.forPeople until then, or until it only waits for approvals
+ */
+export async function watchRun(
+  io: Io,
+  client: Client,
+  runId: string,
+  options: { session?: string | undefined; onEvent: (event: EventView) => void; forPeople: boolean },
+): Promise<'ended' | 'interrupted' | 'people'> {
+  const { session, onEvent, forPeople } = options
+  const people = new AbortController()
+  const over = AbortSignal.any([io.interrupted, people.signal])
+  const open = new Set<string>()
+  let looking: Promise<void> | undefined
+  let watching = true
+  // the stream says what is asked, and not that nobody else works on
+  const look = async () => {
+    while (watching && !over.aborted) {
+      await io.sleep(SLOWEST_LOOK_MS)
+      if (!watching || open.size === 0) continue
+      const run = await client.get<RunView>(runPath(runId))
+      if (await awaitsPeople(client, run)) people.abort()
+    }
+  }
+  const ended = await watchEvents({ interrupted: over, sleep: io.sleep }, client, runId, {
+    session,
+    onEvent(event) {
+      onEvent(event)
+      if (event.type === 'approval.asked') open.add(event.approvalId)
+      if (event.type === 'approval.decided') open.delete(event.approvalId)
+      // where the API does not answer the stream says so
+      if (forPeople && open.size > 0) looking ??= look().catch(() => undefined)
+    },
+  }).finally(() => {
+    watching = false
+  })
+  await looking
+  return ended === 'interrupted' && !io.interrupted.aborted ? 'people' : ended
+}
+
 async function watchToEnd(io: Io, client: Client, runId: string): Promise<RunView | undefined> {
-  const lines = eventLines()
-  const ended = await watchEvents(io, client, runId, { onEvent: (event) => io.err(lines(event)) })
-  if (ended === 'interrupted') return undefined
+  const lines = eventLines(runId)
+  const onEvent = (event: EventView) => io.err(lines(event))
+  if ((await watchRun(io, client, runId, { onEvent, forPeople: true })) === 'interrupted') return undefined
   const run = await client.get<RunView>(runPath(runId))
   io.err(progressLine(run))
   return run
@@ -105,8 +147,9 @@ export function detached(
 }
 
 /** What a run waits for, and how it is answered. */
-async function tellOpen(io: Io, client: Client, runId: string, sessions: readonly SessionView[]): Promise<void> {
-  const waiting = new Set(sessions.map((s) => s.sessionId))
+export async function tellOpen(io: Io, client: Client, runId: string, known?: readonly SessionView[]): Promise<void> {
+  const sessions = known ?? (await sessionsOf(client, runId))
+  const waiting = new Set(sessions.filter(asks).map((s) => s.sessionId))
   const all = await client.all<ApprovalView>(`${runPath(runId)}/approvals`, 'approvals')
   io.err('The run waits for approval. Approve each call, or deny it with --deny:')
   for (const a of all)

@@ -18,9 +18,15 @@ export interface Approval {
   /** the session's round in which it was asked */
   readonly round: number
   readonly tool: string
-  /** epoch ms */
-  readonly askedAt: number
+  /** its place among all questions of its session, from 0 */
+  readonly nth: number
+  /** how many questions its answer has */
+  readonly of: number
+  /** epoch ms; null: it never was, because the session had to end first */
+  readonly askedAt: number | null
   readonly decision: Decision | null
+  /** epoch ms: its session has ended, or is about to, and nobody can decide any more; null: it was not closed */
+  readonly closedAt: number | null
 }
 
 export interface ApprovalRef {

@@ -1,4 +1,5 @@
 import {
+  DEFAULT_POLLS,
   DEFAULT_TENANT_CONCURRENCY,
   HIGHEST_MAX_CONCURRENCY,
   MAX_BODY_BYTES,
@@ -24,6 +25,8 @@ export interface Limits {
   readonly concurrency: number
   /** sessions at once of all runs of a tenant that have not ended, each with the most that it may have */
   readonly tenantConcurrency: number
+  /** answers of one tenant that wait for events at once; in one process: its streams */
+  readonly polls: number
 }
 
 export const DEFAULT_LIMITS: Limits = {
@@ -34,4 +37,5 @@ export const DEFAULT_LIMITS: Limits = {
   tasks: MAX_TASKS,
   concurrency: HIGHEST_MAX_CONCURRENCY,
   tenantConcurrency: DEFAULT_TENANT_CONCURRENCY,
+  polls: DEFAULT_POLLS,
 }

@@ -41,6 +41,8 @@ export const TOOL_RESULTS_BYTES = 2_000_000
 export const PAGE_BYTES = 4_000_000
 /** Streams of events that one process keeps open. */
 export const MAX_STREAMS = 100
+/** Answers of one tenant that wait for events at once. */
+export const DEFAULT_POLLS = 20
 /** Bytes of a preview in a header. */
 export const PREVIEW_BYTES = 120
 /** Bytes of an error message in a header or a run. */

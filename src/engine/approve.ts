@@ -26,18 +26,21 @@ export async function decideApproval(ctx: Ctx, ref: RunRef, approvalId: string, 
   if (!run) throw new SubledgerError('unknown_run', `There is no run ${ref.runId}.`)
   const place = parseApprovalId(approvalId)
   const seen = place && (await find(ctx, ref, place))
-  if (!place || !seen) {
+  if (!place || !seen || seen.askedAt === null) {
     const id = JSON.stringify(approvalId.slice(0, 40))
     throw new SubledgerError('unknown_approval', `There is no approval ${id} in run ${ref.runId}.`)
   }
   const session = { ...ref, sessionId: place.sessionId }
+  if (seen.closedAt !== null) throw closed()
   if (!seen.decision) await checkOpen(ctx, session, seen.round)
   await tellSweep(ctx, ref)
   const { n, index } = place
   const at = ctx.clock.now()
   const decision = { decision: verdict.decision, by: verdict.by, at, note: verdict.note ?? null }
   const written = seen.decision ? undefined : await ctx.store.decideApproval(session, n, index, decision)
-  const stands = written?.written ? decision : (await find(ctx, ref, place))?.decision
+  const now = written?.written ? undefined : await find(ctx, ref, place)
+  if (now && now.closedAt !== null) throw closed()
+  const stands = written?.written ? decision : now?.decision
   if (stands?.decision !== verdict.decision)
     throw new SubledgerError('approval_closed', `It was decided already: ${stands?.decision ?? 'it is gone'}.`)
   try {
@@ -56,15 +59,19 @@ const find = (ctx: Ctx, ref: RunRef, { sessionId, n, index }: ApprovalRef) =>
 async function checkOpen(ctx: Ctx, ref: SessionRef, round: number): Promise<void> {
   const h = await ctx.store.getHeader(ref)
   if (h && !isTerminal(h) && !h.stop && h.round === round) return
-  throw new SubledgerError('approval_closed', 'The session has ended, or is going to: nothing waits for this any more.')
+  throw closed()
 }
+
+const closed = () =>
+  new SubledgerError('approval_closed', 'The session has ended, or is going to: nothing waits for this any more.')
 
 /** The sweep looks at the run soon, and not only when the wait has lasted as long as it may. */
 async function tellSweep(ctx: Ctx, ref: RunRef): Promise<void> {
   for (;;) {
     const run = await ctx.store.getRun(ref, { consistent: true })
-    const soon = ctx.clock.now() + ctx.settings.eventAgeMs
-    if (run?.status !== 'running' || run.dueAt === null || run.dueAt <= soon) return
+    if (run?.status !== 'running' || run.dueAt === null) return
+    // always another time: a sweep that looked before the decision must not put the run off
+    const soon = Math.min(run.dueAt - 1, ctx.clock.now() + ctx.settings.eventAgeMs)
     if ((await ctx.store.pushDue(ref, run.dueAt, soon)).written) return
   }
 }

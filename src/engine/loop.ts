@@ -20,7 +20,7 @@ import { pauseBefore } from './pause.ts'
 import { fundPots } from './pots.ts'
 import { transcript } from './prompt.ts'
 import { repair, settleUp } from './settle.ts'
-import { runTools } from './tools/run-tools.ts'
+import { dropTools, runTools } from './tools/run-tools.ts'
 import { waitForTime } from './wait.ts'
 import { warnBudget } from './warn-budget.ts'
 
@@ -181,6 +181,7 @@ async function goOnElsewhere(d: Drive, state: LogState): Promise<'again' | 'gone
 /** Puts the end into the next slot: from then on no call can begin. */
 async function close(d: Drive, state: LogState, end: End): Promise<'again'> {
   const { n } = state.next
+  if (state.kind === 'tools' && d.agent !== null) await dropTools(d, state.last!)
   const slot: RequestSlot = { n, round: d.header.round, messages: [], end, at: now(d) }
   const put = await d.ctx.store.putRequest(d.ref, slot, d.driver)
   if (put === 'written') d.slots.requests.set(n, slot)

@@ -228,6 +228,8 @@ function nextDue(ctx: EngineContext, headers: Headers, now: number): number {
     .map((h) => {
       if (h.status === 'running') return h.lease !== null && h.lease >= now ? h.lease + 1 : now + age
       if (h.status === 'queued') return Math.max(h.updatedAt, now - age + 1_000) + age
+      // it has just been sent an event, and until it comes the header says when it would have woken by itself
+      if (isClaimable(h, now)) return now + age
       if (h.wakeAt !== null) return Math.max(h.wakeAt + 1, now + 1_000)
       return h.asks.size > 0 ? now + QUIET_MS : now + age
     })

@@ -74,4 +74,4 @@ async function isOver(ctx: Context, ref: RunRef): Promise<boolean> {
 
 const DIGITS = '0123456789ABCDEFGHJKMNPQRSTVWXYZ'
 /** A run id is a ULID: its first ten digits are the time, in epoch ms. */
-const timeOf = (runId: string): number => [...runId.slice(0, 10)].reduce((t, c) => t * 32 + DIGITS.indexOf(c), 0)
+export const timeOf = (runId: string): number => [...runId.slice(0, 10)].reduce((t, c) => t * 32 + DIGITS.indexOf(c), 0)

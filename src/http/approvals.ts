@@ -37,7 +37,8 @@ async function list(ctx: ApiContext, c: Context, tenant: string): Promise<Respon
     const { items, next } = await ctx.store.listRunApprovals(ref, options)
     const answers = answersOf(ctx)
     const views: ApprovalView[] = []
-    for (const a of items) views.push(await view(answers, { ...ref, sessionId: a.sessionId }, a))
+    for (const a of items)
+      if (a.askedAt !== null) views.push(await view(answers, { ...ref, sessionId: a.sessionId }, a))
     return { items: views, ...(next !== undefined && { next }) }
   })
   return c.json({
@@ -60,7 +61,7 @@ async function decide(ctx: ApiContext, c: Context, tenant: string, by: string | 
 
 /** What a session has asked people about. */
 export async function sessionApprovals(ctx: ApiContext, ref: SessionRef): Promise<ApprovalView[]> {
-  const all = await ctx.store.listApprovals(ref)
+  const all = (await ctx.store.listApprovals(ref)).filter((a) => a.askedAt !== null)
   const answers = answersOf(ctx)
   const shown: ApprovalView[] = []
   let bytes = 0
@@ -94,7 +95,7 @@ async function view(answers: Answers, ref: SessionRef, a: Approval): Promise<App
     sessionId: ref.sessionId,
     tool: a.tool,
     arguments: call.arguments,
-    askedAt: time(a.askedAt),
+    askedAt: time(a.askedAt!),
     decision: a.decision && { ...a.decision, at: time(a.decision.at) },
   }
 }

@@ -64,7 +64,48 @@ const toolResult = z.strictObject({
   isError: z.boolean(),
 })
 
-export const event = z.union([created, started, finished, reopened, turnStarted, turnFinished, toolResult])
+const approvalId = text.check(says('names it to POST /v1/runs/{runId}/approvals/{approvalId}'))
+const ofAnswer = turn.check(says('of the answer that the tool call is in'))
+const index = count.check(says("place among the answer's tool calls, from 0"))
+const approvalAsked = z.strictObject({
+  type: z.literal('approval.asked'),
+  sessionId,
+  at: time,
+  approvalId,
+  tool: text,
+  turn: ofAnswer,
+  index,
+})
+const approvalDecided = z.strictObject({
+  type: z.literal('approval.decided'),
+  sessionId,
+  at: time,
+  approvalId,
+  turn: ofAnswer,
+  index,
+  decision: z.enum(['approve', 'deny']),
+  by: texts.check(says('the principal; null: not known')),
+  note: texts,
+})
+const budgetWarning = z.strictObject({
+  type: z.literal('budget.warning'),
+  sessionId: z.null().check(says('it is about the whole run')),
+  at: time,
+  limitSeq: count.check(says("how often the run's budget had been changed: each budget is warned of once")),
+})
+
+export const event = z.union([
+  created,
+  started,
+  finished,
+  reopened,
+  turnStarted,
+  turnFinished,
+  toolResult,
+  approvalAsked,
+  approvalDecided,
+  budgetWarning,
+])
 /** The last thing in the stream of a run in which nothing goes on. */
 export const endOfEvents = z.strictObject({
   status: z.enum(['waiting', 'completed', 'failed', 'cancelled']),

@@ -15,7 +15,9 @@ export function approvals(table: TableClient): ApprovalStore {
       ...parseApprovalKey(r.text('sk')),
       round: r.whole('round'),
       tool: r.text('tool'),
-      askedAt: r.whole('at'),
+      nth: r.whole('nth'),
+      of: r.whole('asked'),
+      askedAt: r.has('at') ? r.whole('at') : null,
       decision: r.has('decision')
         ? {
             decision: r.word('decision', ['approve', 'deny']),
@@ -24,6 +26,7 @@ export function approvals(table: TableClient): ApprovalStore {
             note: r.textOrNull('note'),
           }
         : null,
+      closedAt: r.has('closedAt') ? r.whole('closedAt') : null,
     }
   }
   const ofSession = (item: Item): Approval => {
@@ -32,14 +35,32 @@ export function approvals(table: TableClient): ApprovalStore {
   }
 
   return {
-    putApproval: (ref, { n, index, round, tool, askedAt }) =>
+    putApproval: (ref, { n, index, round, tool, nth, of, askedAt }) =>
       putNew(table, {
         ...approvalKey(ref, n, index),
         [A.version]: ITEM_VERSION,
         [A.round]: round,
         [A.tool]: tool,
+        [A.nth]: nth,
+        [A.asked]: of,
         [A.at]: askedAt,
       }),
+
+    async closeApproval(ref, { n, index, round, tool, nth, of }, at) {
+      await updateItem(
+        table,
+        approvalKey(ref, n, index),
+        all('attribute_not_exists(#decision)', 'attribute_not_exists(#closedAt)'),
+        {
+          set: [
+            '#closedAt = :at',
+            ...['version', 'round', 'tool', 'nth', 'asked'].map((name) => `#${name} = :${name}`),
+          ],
+        },
+        { values: { ':at': at, ':version': ITEM_VERSION, ':round': round, ':tool': tool, ':nth': nth, ':asked': of } },
+        ofSession,
+      )
+    },
 
     async getApproval(ref, n, index) {
       const { item } = await table.get({ key: approvalKey(ref, n, index), consistent: true })
@@ -52,11 +73,11 @@ export function approvals(table: TableClient): ApprovalStore {
       return items.map(ofSession)
     },
 
-    async listRunApprovals(ref, { limit, after }) {
+    async listRunApprovals(ref, { limit, after, consistent = false }) {
       const pk = runPartition(ref)
       if (after !== undefined) parseApprovalKey(after)
       const page = await table.query({
-        ...between(pk, APPROVAL_PREFIX, `${APPROVAL_PREFIX}~`, false),
+        ...between(pk, APPROVAL_PREFIX, `${APPROVAL_PREFIX}~`, consistent),
         limit,
         ...(after !== undefined && { startAfter: { [A.pk]: pk, [A.sk]: after } }),
       })
@@ -69,7 +90,7 @@ export function approvals(table: TableClient): ApprovalStore {
       return updateItem(
         table,
         approvalKey(ref, n, index),
-        all('attribute_exists(#pk)', 'attribute_not_exists(#decision)'),
+        all('attribute_exists(#pk)', 'attribute_not_exists(#decision)', 'attribute_not_exists(#closedAt)'),
         {
           set: [
             '#decision = :decision',

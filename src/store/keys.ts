@@ -272,6 +272,8 @@ export function parseSchedulePartition(pk: string): string {
 
 /** What a tenant has going on: the places of its runs. */
 export const placesKey = (tenant: string): Key => ({ pk: `${tenantPartition(tenant)}#PLACES`, sk: 'PLACES' })
+/** Answers that wait for something to tell a tenant. */
+export const pollsKey = (tenant: string): Key => ({ pk: `${tenantPartition(tenant)}#POLLS`, sk: 'POLLS' })
 /**
  * A limit that many share: over time `T#<tenant>#LIMIT#<period>`, one item for each tenant, team and tag that has one, by
  * the hash of its name; of one run `POT#<name>`, in the run's partition.

@@ -1,7 +1,7 @@
-/** Places of a tenant's runs: a set of texts and their sum in one item. */
-import type { Place, PlaceStore } from '../ports/place-store.ts'
+/** Places of a tenant's runs, and of its polls: a set of texts and their sum in one item of each. */
+import type { Place, PlaceStore, Taken } from '../ports/place-store.ts'
 import { BadItemError } from './item-reader.ts'
-import { placesKey } from './keys.ts'
+import { type Key, placesKey, pollsKey } from './keys.ts'
 import { placeholders, updateItem } from './statements.ts'
 import { A } from './table.ts'
 import type { Item, TableClient } from './table-client.ts'
@@ -21,45 +21,50 @@ function placesIn(item: Item | undefined, where: string): Place[] {
   })
 }
 
+/** W34, and the same for polls */
+async function take(table: TableClient, key: Key, place: Place, most: number): Promise<Taken> {
+  const where = `${key.pk} ${key.sk}`
+  const condition = 'NOT contains(#places, :place) AND (attribute_not_exists(#held) OR #held <= :room)'
+  const result = await updateItem(
+    table,
+    key,
+    condition,
+    { add: ['#held :sessions', '#places :set'] },
+    {
+      values: {
+        ':place': textOf(place),
+        ':set': new Set([textOf(place)]),
+        ':sessions': place.sessions,
+        ':room': most - place.sessions,
+      },
+    },
+    (item) => placesIn(item, where),
+  )
+  if (result.written) return { taken: true, places: result.item }
+  const { item } = await table.get({ key, consistent: true })
+  const places = placesIn(item, where)
+  return { taken: places.some((p) => p.runId === place.runId), places }
+}
+
+/** W35, and the same for polls */
+async function giveBack(table: TableClient, key: Key, place: Place): Promise<void> {
+  const condition = 'contains(#places, :place)'
+  const update = 'ADD #held :less DELETE #places :set'
+  const values = { ':place': textOf(place), ':set': new Set([textOf(place)]), ':less': -place.sessions }
+  await table.update({ key, condition, update, ...placeholders([condition, update], { values }) })
+}
+
+/** A poll is a place of one. */
+const pollOf = (id: string): Place => ({ runId: id, sessions: 1 })
+
 export function placeWrites(table: TableClient): PlaceStore {
   return {
-    /** W34 */
-    async takePlace(tenant, place, most) {
-      const key = placesKey(tenant)
-      const where = `${key.pk} ${key.sk}`
-      const condition = 'NOT contains(#places, :place) AND (attribute_not_exists(#held) OR #held <= :room)'
-      const result = await updateItem(
-        table,
-        key,
-        condition,
-        { add: ['#held :sessions', '#places :set'] },
-        {
-          values: {
-            ':place': textOf(place),
-            ':set': new Set([textOf(place)]),
-            ':sessions': place.sessions,
-            ':room': most - place.sessions,
-          },
-        },
-        (item) => placesIn(item, where),
-      )
-      if (result.written) return { taken: true, places: result.item }
-      const { item } = await table.get({ key, consistent: true })
-      const places = placesIn(item, where)
-      return { taken: places.some((p) => p.runId === place.runId), places }
+    takePlace: (tenant, place, most) => take(table, placesKey(tenant), place, most),
+    givePlaceBack: (tenant, place) => giveBack(table, placesKey(tenant), place),
+    async takePoll(tenant, id, most) {
+      const { taken, places } = await take(table, pollsKey(tenant), pollOf(id), most)
+      return { taken, polls: places.map((p) => p.runId) }
     },
-
-    /** W35 */
-    async givePlaceBack(tenant, place) {
-      const condition = 'contains(#places, :place)'
-      const update = 'ADD #held :less DELETE #places :set'
-      const values = { ':place': textOf(place), ':set': new Set([textOf(place)]), ':less': -place.sessions }
-      await table.update({
-        key: placesKey(tenant),
-        condition,
-        update,
-        ...placeholders([condition, update], { values }),
-      })
-    },
+    givePollBack: (tenant, id) => giveBack(table, pollsKey(tenant), pollOf(id)),
   }
 }

@@ -157,6 +157,10 @@ export const A = {
   tool: 'tl',
   decision: 'dn',
   decidedAt: 'dt',
+  closedAt: 'cd',
+  /** place among the session's questions, and how many its answer has */
+  nth: 'nq',
+  asked: 'aq',
   by: 'by',
   note: 'no',
 

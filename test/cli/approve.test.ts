@@ -69,6 +69,37 @@ describe.each(WAYS)('%s', (_, options) => {
     })
   })
 
+  test('run --watch prints what is asked with the command that approves it, and stops as run does', async () => {
+    const { code, out, err } = await sub('run', 'crew', 'go', '--watch')
+    expect(code).toBe(1)
+    const asked = [...err.matchAll(/root +asks for approval of transfer_task: subledger approve (\S{26}) (\S+)$/gm)]
+    expect(asked).toHaveLength(2)
+    expect(err).toContain('The run waits for approval.')
+    expect(approvals(err.slice(err.indexOf('The run waits')))).toEqual(asked.map((m) => [m[1], m[2]]))
+    expect(out).toMatch(/^root +root +waiting \(approval\)/m)
+    const [runId, first, second] = [asked[0]![1]!, asked[0]![2]!, asked[1]![2]!]
+    await sub('approve', runId, first)
+    await sub('approve', runId, second, '--deny', '--note', 'one is enough')
+    const watched = await sub('watch', runId)
+    expect(watched).toMatchObject({ code: 0, out: expect.stringContaining(`is approved: ${first}`) })
+    expect(watched.out).toContain(`is denied: ${second} (one is enough)`)
+  })
+
+  test('watch does so too, or goes on where somebody else can approve', async () => {
+    const { err } = await sub('run', 'crew', 'go')
+    const [[runId]] = approvals(err) as [readonly [string, string]]
+    const embedded = options()[0] !== '--url'
+    const watched = sub('watch', runId)
+    if (embedded) {
+      expect(await watched).toMatchObject({ code: 1, err: expect.stringContaining('The run waits for approval.') })
+      return
+    }
+    for (const [, id] of approvals(err)) await sub('approve', runId, id)
+    const { code, out } = await watched
+    expect(code).toBe(0)
+    expect(out.match(/is approved: /g)).toHaveLength(2)
+  })
+
   test('one that nobody decides about is ended by cancel', async () => {
     const { err } = await sub('run', 'crew', 'go')
     const [[runId]] = approvals(err) as [readonly [string, string]]

@@ -70,6 +70,7 @@ const given = {
 const grants = [{ period: '2026-11-30', name: 'tenant', from: money(0), hold: money(1) }]
 const short = { need: money(1), resumeAt: T0 }
 const up = { given: money(2), seenOwn: money(1), own: money(1), avail: money(1) }
+const question = { n: 0, index: 0, round: 1, tool: 'think', nth: 0, of: 1 }
 const settlement = { ordinal: 0, books: {}, sessions: 1, back: money(1) }
 
 /** Each write in its fullest form; and the forms in which its condition is another. */
@@ -130,6 +131,8 @@ const FULL: readonly [section: string, write: (s: Store) => Promise<unknown>][] 
   ['W33', (s) => s.moveUsageFolded({ tenant: 'local', day: '2026-01-31' }, { folded: 3, dueAt: T0 })],
   ['W34', (s) => s.takePlace('local', { runId: run.runId, sessions: 50 }, 100)],
   ['W35', (s) => s.givePlaceBack('local', { runId: run.runId, sessions: 50 })],
+  ['A long poll', (s) => s.takePoll('local', run.runId, 20)],
+  ['A long poll', (s) => s.givePollBack('local', run.runId)],
   ['W36', (s) => s.need(ref, 0, 'needs')],
   ['W37', (s) => s.giveBack(ref, given)],
   ['W38', (s) => s.takeBack(ref, 0, money(1), money(2), true)],
@@ -141,7 +144,8 @@ const FULL: readonly [section: string, write: (s: Store) => Promise<unknown>][] 
   ['A new round', (s) => s.openRound(run, { seenRound: 1, inputRef: DRIVER, dueAt: T0, now })],
   ['A new round', (s) => s.openRound(run, { seenRound: 1, retryRef: DRIVER, inputRound: 1, dueAt: T0, now })],
   ['A new round', (s) => s.reopenRoot(ref, 1, now)],
-  ['An approval', (s) => s.putApproval(ref, { n: 0, index: 0, round: 1, tool: 'think', askedAt: T0 })],
+  ['An approval', (s) => s.putApproval(ref, { ...question, askedAt: T0 })],
+  ['An approval', (s) => s.closeApproval(ref, question, T0)],
   ['An approval', (s) => s.decideApproval(ref, 0, 0, { decision: 'deny', by: 'x', at: T0, note: 'y' })],
   ['A pause of a model', (s) => s.coolDown('local', 'crew', 'mini', T0)],
   ['An idempotency record', (s) => s.putOnce(once, { bodyHash: 'x', token: 'y', createdAt: T0, expiresAt: 1 }, T0)],
@@ -193,7 +197,7 @@ describe('docs/protocol.md', () => {
       ...'putRequest putResponse bookLate putToolResult putDefinition putInput coolDown'.split(' '),
       ...'putUsage openUsageDay closeUsageHours putUsageHour putLateUsage putUsageDay moveUsageFolded'.split(' '),
       ...'putOnce answerOnce releaseOnce putSchedule moveSchedule deleteSchedule'.split(' '),
-      ...'takePlace givePlaceBack putApproval decideApproval'.split(' '),
+      ...'takePlace givePlaceBack takePoll givePollBack putApproval closeApproval decideApproval'.split(' '),
       ...'putLimit moveLimit hold settleHold moveGrants giveUp'.split(' '),
     ]
     const reads = /^(get|list|read|due|has|is)/

@@ -7,6 +7,7 @@ import type { Run } from '../../src/domain/run.ts'
 import { addInput } from '../../src/engine/add-input.ts'
 import { decideApproval } from '../../src/engine/approve.ts'
 import { cancelRun } from '../../src/engine/cancel-run.ts'
+import { retryRun } from '../../src/engine/retry-run.ts'
 import { runSession } from '../../src/engine/run-session.ts'
 import { startRun } from '../../src/engine/start-run.ts'
 import { sweep } from '../../src/engine/sweep.ts'
@@ -221,6 +222,24 @@ describe('a session that waits for approval', () => {
     for (const { n, index } of anew) await say(run, index, 'approve', {}, engine.ctx, n)
     await engine.invoker.drain()
     expect(await again(run)).toMatchObject({ status: 'completed', round: 2 })
+  })
+
+  test('that was cancelled and is tried again goes on without what nobody had decided', async () => {
+    const run = await open()
+    await say(run, 0, 'approve')
+    await cancelRun(engine.ctx, run)
+    await engine.invoker.drain()
+    await retryRun(engine.ctx, run)
+    await engine.invoker.drain()
+    await expect(say(run, 2, 'approve')).rejects.toMatchObject({ code: 'approval_closed' })
+    expect(await again(run)).toMatchObject({ status: 'completed', round: 2 })
+    const { requests } = await engine.ctx.store.readLog(root(run))
+    const told = [...requests.values()].flatMap((r) => r.messages).filter((m) => m.role === 'tool')
+    expect(told.map((m) => [m.content, m.isError === true]).slice(0, 3)).toEqual([
+      ['done: first', false],
+      [expect.any(String), false],
+      [expect.stringContaining('nobody had decided about it when the round ended'), true],
+    ])
   })
 
   test('is not woken by an event that comes twice', async () => {

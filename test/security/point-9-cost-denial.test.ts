@@ -8,6 +8,8 @@ import type { RunView } from '../../src/http/views/run.ts'
 import type { SessionView } from '../../src/http/views/session.ts'
 import { memoryTable } from '../../src/store/memory-table.ts'
 import { agent, scriptedTeam, testEngine } from '../support/engine.ts'
+import { parseEvents } from '../support/events.ts'
+import { createVirtualClock } from '../support/virtual-clock.ts'
 
 const echo: TeamDefinition = scriptedTeam('echo', [
   { agent: agent('root'), steps: [{ text: 'you said {input}', usage: { input: 10, output: 5 } }] },
@@ -308,6 +310,120 @@ describe('sessions at once', () => {
   })
 })
 
+describe('answers that wait for events', () => {
+  /** A run that goes on for long, and readers who have been told all that there is. */
+  async function readers(polls: number, streams?: number) {
+    const clock = createVirtualClock()
+    const table = memoryTable()
+    const engine = testEngine({ table, teams: [slow], clock })
+    const ctx = { ...engine.ctx, settings: { ...engine.ctx.settings, limits: { ...DEFAULT_LIMITS, polls } } }
+    const app = createApp(ctx, {
+      tenantOf: (request) => request.headers.get('x-tenant') ?? 'acme',
+      ...(streams !== undefined && { streams }),
+    })
+    const cursors = new Map<string, { path: string; cursor: string }>()
+    for (const tenant of ['acme', 'globex']) {
+      const started = await app.request('/v1/runs', {
+        method: 'POST',
+        headers: { 'content-type': 'application/json', 'x-tenant': tenant },
+        body: JSON.stringify({ team: 'slow', input: 'go' }),
+      })
+      const path = `/v1/runs/${((await started.json()) as RunView).runId}/events`
+      await clock.advance(100)
+      const stream = await app.request(path, { headers: { 'x-tenant': tenant } })
+      const reader = stream.body!.pipeThrough(new TextDecoderStream()).getReader()
+      let text = ''
+      while (!/^id: /m.test(text)) text += (await reader.read()).value ?? ''
+      await reader.cancel()
+      cursors.set(tenant, { path, cursor: parseEvents(text).cursor! })
+      await clock.advance(100)
+    }
+    const ask = (tenant = 'acme') => {
+      const { path, cursor } = cursors.get(tenant)!
+      const state: { text: string; over: boolean; cancel: () => Promise<unknown> } = {
+        text: '',
+        over: false,
+        cancel: async () => {},
+      }
+      void (async () => {
+        const response = await app.request(path, { headers: { 'x-tenant': tenant, 'last-event-id': cursor } })
+        expect(response.status).toBe(200)
+        const reader = response.body!.pipeThrough(new TextDecoderStream()).getReader()
+        state.cancel = () => reader.cancel()
+        for (let piece = await reader.read(); !piece.done; piece = await reader.read()) state.text += piece.value
+        state.over = true
+      })()
+      return state
+    }
+    return { clock, ctx, ask, cursor: cursors.get('acme')!.cursor }
+  }
+
+  test('are bounded for each tenant: a further one is answered at once and comes back later', async () => {
+    const { clock, ask, cursor } = await readers(2)
+    const waiting = [ask(), ask()]
+    await clock.advance(1_000)
+    const further = ask()
+    await clock.advance(100)
+    expect(further.over).toBe(true)
+    expect(parseEvents(further.text)).toEqual({ events: [], end: undefined, cursor, retry: 20_000 })
+    const other = ask('globex')
+    await clock.advance(1_000)
+    expect([...waiting, other].map((a) => a.over)).toEqual([false, false, false])
+    await clock.advance(20_000)
+    expect(waiting.map((a) => a.over)).toEqual([true, true])
+    const next = ask()
+    await clock.advance(1_000)
+    expect(next.over).toBe(false)
+    await clock.advance(20_000)
+  })
+
+  test('ten at once find as many places as there are', async () => {
+    const { clock, ask } = await readers(3)
+    const all = Array.from({ length: 10 }, () => ask())
+    await clock.advance(1_000)
+    expect(all.filter((a) => !a.over)).toHaveLength(3)
+    await clock.advance(20_000)
+  })
+
+  test('a place whose process was lost is taken by somebody else after a minute', async () => {
+    const { clock, ctx, ask } = await readers(1)
+    expect(await ctx.store.takePoll('acme', ctx.ids.runId(clock.now()), 1)).toMatchObject({ taken: true })
+    const first = ask()
+    await clock.advance(59_000)
+    expect(parseEvents(first.text).retry).toBe(20_000)
+    await clock.advance(2_000)
+    const second = ask()
+    await clock.advance(1_000)
+    expect(second.over).toBe(false)
+    await clock.advance(20_000)
+  })
+
+  test('where the table does not take the count, an answer does not wait', async () => {
+    const { clock, ctx, ask } = await readers(5)
+    Object.assign(ctx.store, { takePoll: () => Promise.reject(new Error('throttled')) })
+    const answer = ask()
+    await clock.advance(100)
+    expect([answer.over, parseEvents(answer.text).retry]).toEqual([true, 20_000])
+  })
+
+  test('in one process a tenant has its share of the streams', async () => {
+    const { clock, ask, cursor } = await readers(2, 10)
+    const streams = [ask(), ask()]
+    await clock.advance(1_000)
+    const further = ask()
+    await clock.advance(100)
+    expect(parseEvents(further.text)).toEqual({ events: [], end: undefined, cursor, retry: 20_000 })
+    expect([further, ...streams].map((a) => a.over)).toEqual([true, false, false])
+    const other = ask('globex')
+    await streams[0]!.cancel()
+    await clock.advance(100)
+    const next = ask()
+    await clock.advance(1_000)
+    expect([other, next].map((a) => a.over)).toEqual([false, false])
+    for (const stream of [other, next, streams[1]!]) await stream.cancel()
+  })
+})
+
 describe('the settings', () => {
   test('are those of the code where nothing is set', () => {
     expect(readLimits({ SUBLEDGER_MAX_DEPTH: '' })).toEqual(DEFAULT_LIMITS)
@@ -325,6 +441,7 @@ describe('the settings', () => {
     ['SUBLEDGER_MAX_TURNS', '1e3', 'from 1 to 100000'],
     ['SUBLEDGER_MAX_TASKS', '10001', 'from 1 to 10000'],
     ['SUBLEDGER_MAX_CONCURRENCY', '0', 'from 1 to 1000'],
+    ['SUBLEDGER_MAX_POLLS', '1001', 'from 0 to 1000'],
     ['SUBLEDGER_TENANT_CONCURRENCY', 'many', 'from 1 to 1000000'],
   ])('%s refuses %s', (name, text, range) => {
     expect(() => readLimits({ [name]: text })).toThrow(`${name} is "${text}": it must be a whole number ${range}`)

@@ -14,7 +14,7 @@ import { createStore } from '../../src/store/store.ts'
 import { bySession } from '../support/events.ts'
 import { type Random, randomFrom } from './random.ts'
 import { runScenario, worldOf } from './run-seed.ts'
-import { scenarioOf } from './scenario.ts'
+import { type Scenario, scenarioOf } from './scenario.ts'
 
 /** A client that keeps nothing but what it was told and the last cursor. */
 class Reader {
@@ -56,9 +56,13 @@ const WATCHED: readonly ((runId: string) => string | undefined)[] = [
   (runId) => childSessionId(rootSessionId(runId), 0),
 ]
 
-async function seedWithReaders(seed: number): Promise<number> {
-  const scenario = scenarioOf(seed, randomFrom(seed * 2654435761))
-  if (scenario.size === 'large' || scenario.size === 'long list') return 0
+const scenarioFor = (seed: number) => scenarioOf(seed, randomFrom(seed * 2654435761))
+const isSmall = ({ size }: Scenario) => size !== 'large' && size !== 'long list'
+
+/** @returns what was told, to all kinds of readers */
+async function seedWithReaders(seed: number): Promise<EventView[]> {
+  const scenario = scenarioFor(seed)
+  if (!isSmall(scenario)) return []
   const world = worldOf(scenario, { trace: false })
   const store = createStore(world.table)
   const random: Random = randomFrom(seed)
@@ -73,24 +77,43 @@ async function seedWithReaders(seed: number): Promise<number> {
   })
   expect(outcome.broken).toBeUndefined()
   const ref = { tenant: 'local', runId }
-  let events = 0
+  const events: EventView[] = []
   for (const [i, of] of WATCHED.entries()) {
     const whole = new Reader(of(runId))
     await whole.look(store, ref, true)
-    events += whole.told.length
+    events.push(...whole.told)
     for (const reader of readers!.slice(2 * i, 2 * i + 2)) {
       await reader.look(store, ref, true)
       expect({ seed, ...bySession(reader.told) }).toEqual({ seed, ...bySession(whole.told) })
+      expect({ seed, warning: warnings(reader.told).at(-1) }).toEqual({ seed, warning: warnings(whole.told).at(-1) })
+      const warned = warnings(reader.told).map((w) => w.limitSeq)
+      expect(warned).toEqual([...new Set(warned)].sort((a, b) => a - b))
     }
   }
   return events
 }
 
-/** In the last two, a reader that trusts a log read from a replica, or what replaces a lost call, is told something else. */
-const SEEDS = [...Array.from({ length: 40 }, (_, i) => i + 1), 75, 122]
+/** In 75 and 122, a reader that trusts a log read from a replica, or what replaces a lost call, is told something else; in the last two a budget is nearly spent. */
+const SEEDS = [...Array.from({ length: 30 }, (_, i) => i + 1), 75, 122, 92, 239]
+/** Teams in which people are asked. */
+const ASKING = Array.from({ length: 200 }, (_, i) => i + 200)
+  .filter((seed) => isSmall(scenarioFor(seed)) && scenarioFor(seed).team.permissions)
+  .slice(0, 20)
+
+const warnings = (events: readonly EventView[]) => events.filter((e) => e.type === 'budget.warning')
+const count = (events: readonly EventView[], type: EventView['type']) => events.filter((e) => e.type === type).length
 
 test('whatever crashes, every reader is told the same of each session', async () => {
-  let events = 0
-  for (const seed of SEEDS) events += await seedWithReaders(seed)
-  expect(events).toBeGreaterThan(1_000)
+  const events: EventView[] = []
+  for (const seed of SEEDS) events.push(...(await seedWithReaders(seed)))
+  expect(events.length).toBeGreaterThan(1_000)
+  expect(count(events, 'budget.warning')).toBeGreaterThan(0)
+}, 300_000)
+
+test('also of what people are asked, and what they say', async () => {
+  const events: EventView[] = []
+  for (const seed of ASKING) events.push(...(await seedWithReaders(seed)))
+  expect(count(events, 'approval.decided')).toBeGreaterThan(100)
+  // some are open when their session is stopped
+  expect(count(events, 'approval.asked')).toBeGreaterThan(count(events, 'approval.decided'))
 }, 300_000)

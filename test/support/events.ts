@@ -37,6 +37,11 @@ export function parseEvents(text: string): Told {
   return { events, end, cursor, retry }
 }
 
-/** What was told of each session, in its order. */
+/** What was told of each session, in its order; what is the run's alone stands in none. */
 export const bySession = (events: readonly EventView[]): { [sessionId: string]: EventView[] } =>
-  Object.fromEntries(Map.groupBy(events, (e) => e.sessionId))
+  Object.fromEntries(
+    Map.groupBy(
+      events.filter((e) => e.sessionId !== null),
+      (e) => e.sessionId!,
+    ),
+  )

@@ -2,6 +2,7 @@ import { APPROVAL_WAIT_MS, type Approval, askOf, type Decision } from '../../dom
 import { readState } from '../../domain/log.ts'
 import { isTerminal } from '../../domain/session.ts'
 import type { End, ResponseSlot } from '../../domain/turn.ts'
+import type { Question } from '../../ports/approval-store.ts'
 import { passDecisions } from '../approve.ts'
 import { type Drive, now, refresh, type Step } from '../drive.ts'
 import { lieDownUntil } from '../wait.ts'
@@ -29,10 +30,13 @@ export async function approved(
   const until = answeredAt + APPROVAL_WAIT_MS
   for (;;) {
     const known = new Map((await d.ctx.store.listApprovals(d.ref, answer.n)).map((a) => [a.index, a]))
-    const open = asked.filter((i) => !known.get(i)?.decision)
+    const open = asked.filter((i) => !known.get(i)?.decision && !isOver(known.get(i), d.header.round))
     if (open.length === 0) return decided(planned, known, answeredAt)
-    if (now(d) >= until) return { end: undecided(answer, open) }
-    for (const index of open) if (!known.has(index)) await ask(d, answer, index)
+    // one that is closed was closed by a driver who was about to end the round
+    if (now(d) >= until || open.some((i) => known.get(i)?.closedAt)) return { end: undecided(answer, open) }
+    if (asked.some((i) => !known.has(i)))
+      for (const question of await questionsOf(d, answer, asked))
+        if (!known.has(question.index)) await d.ctx.store.putApproval(d.ref, { ...question, askedAt: now(d) })
     const h = await refresh(d)
     if (h.attempt !== d.attempt) return 'gone'
     if (h.stop) return 'again'
@@ -48,9 +52,40 @@ export async function approved(
   }
 }
 
-async function ask(d: Drive, { n, message }: ResponseSlot, index: number): Promise<void> {
-  const tool = message!.toolCalls[index]!.name
-  await d.ctx.store.putApproval(d.ref, { n, index, round: d.header.round, tool, askedAt: now(d) })
+/** Closed when an earlier round ended: nobody can decide it any more, and this round goes on without. */
+const isOver = (a: Approval | undefined, round: number): boolean =>
+  a !== undefined && a.closedAt !== null && a.round < round
+
+/** The same for every driver: before an answer has successors, each of its questions is asked or closed. */
+async function questionsOf(d: Drive, { n, message }: ResponseSlot, asked: readonly number[]): Promise<Question[]> {
+  const earlier = (await d.ctx.store.listApprovals(d.ref)).filter((a) => a.n < n).length
+  return asked.map((index, i) => ({
+    n,
+    index,
+    round: d.header.round,
+    tool: message!.toolCalls[index]!.name,
+    nth: earlier + i,
+    of: asked.length,
+  }))
+}
+
+/**
+ * Before the log is closed behind an answer: what nobody has decided about it is closed, also what was not asked yet. So
+ * no decision comes after the end, and no question of a driver that has lost the session: what is in the table of a
+ * session's approvals when it has ended is all there ever is.
+ */
+export async function closeApprovals(
+  d: Drive,
+  answer: ResponseSlot,
+  planned: readonly (Planned | Asked)[],
+): Promise<void> {
+  const asked = planned.flatMap((p, i) => (p.kind === 'ask' ? [i] : []))
+  if (asked.length === 0) return
+  const known = new Map((await d.ctx.store.listApprovals(d.ref, answer.n)).map((a) => [a.index, a]))
+  const open = new Set(asked.filter((i) => !known.get(i)?.decision && !known.get(i)?.closedAt))
+  if (open.size === 0) return
+  for (const question of await questionsOf(d, answer, asked))
+    if (open.has(question.index)) await d.ctx.store.closeApproval(d.ref, question, now(d))
 }
 
 function decided(
@@ -60,14 +95,17 @@ function decided(
 ): Approved {
   const decisions = [...known.values()].flatMap(({ decision }) => (decision ? [decision.at] : []))
   return {
-    planned: planned.map((p, i) => (p.kind === 'ask' ? become(p, known.get(i)!.decision!) : p)),
+    planned: planned.map((p, i) => (p.kind === 'ask' ? become(p, known.get(i)!.decision) : p)),
     since: Math.max(answeredAt, ...decisions),
   }
 }
 
-function become({ call }: Asked, { decision, note }: Decision): Planned {
-  if (decision === 'approve') return call
-  const content = `This call was not approved${note ? `: ${note}` : '.'}`
+function become({ call }: Asked, decision: Decision | null): Planned {
+  if (decision?.decision === 'approve') return call
+  const why = decision
+    ? decision.note
+    : 'nobody had decided about it when the round ended. Call it again to have it asked again.'
+  const content = `This call was not approved${why ? `: ${why}` : '.'}`
   return { kind: 'instant', outcome: { content, isError: true } }
 }
 

@@ -6,7 +6,7 @@ import { delegate, type Kid, widthOf } from '../delegate.ts'
 import { type Drive, now, refresh, type Step } from '../drive.ts'
 import { stopSession } from '../end-session.ts'
 import { waitFor } from '../wait.ts'
-import { type Approved, approved } from './approved.ts'
+import { type Approved, approved, closeApprovals } from './approved.ts'
 import { backgroundOrdinals, childRef, reportOf, transferOutcome } from './children.ts'
 import { type Asked, type Planned, planTools, type ToolOutcome, taskIdOf } from './plan.ts'
 import { bytesPerResult, reportsText, reportText, statesText } from './result-size.ts'
@@ -32,6 +32,9 @@ export function instantResults(d: Drive, answer: ResponseSlot): ToolMessage[] | 
     planned.map((p) => p.outcome),
   )
 }
+
+/** The session is about to end behind an answer whose tools it has not run: nobody need decide about them any more. */
+export const dropTools = (d: Drive, answer: ResponseSlot): Promise<void> => closeApprovals(d, answer, plan(d, answer))
 
 /**
  * Runs the tools of an answer, once all that ask for it are approved or denied: all delegations in one write, then

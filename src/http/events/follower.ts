@@ -1,9 +1,12 @@
+import type { Approval } from '../../domain/approval.ts'
 import type { Run, RunRef } from '../../domain/run.ts'
 import { isTerminal, type SessionHeader } from '../../domain/session.ts'
 import type { TeamDefinition } from '../../domain/team.ts'
 import type { LogSlots } from '../../domain/turn.ts'
 import type { Store } from '../../ports.ts'
 import { bytesOf } from '../paging.ts'
+import { time } from '../views/figures.ts'
+import { type ApprovalEvent, approvalEvents, mayAsk } from './approval-events.ts'
 import { type EventView, followedEvents, needsLog, ownEvents, type Place, startOf } from './session-events.ts'
 import type { Node, TreePlace } from './tree-place.ts'
 
@@ -14,14 +17,25 @@ const HEADERS_PER_READ = 500
 /** Headers of at most 1 KB in a read unit that is eventually consistent; half as many in one that is not. */
 const HEADERS_PER_UNIT = 8
 const BYTES_PER_UNIT = 4_096
+const APPROVALS_PER_READ = 1_000
+/** Read units that so many questions take at most, consistently: of some 200 bytes, and a note now and then. */
+const unitsOf = (approvals: number): number => 1 + approvals / 10
 
 /** An event that is to be told, and what is known behind it. */
 interface News {
-  readonly node: Node
+  /** null: it is the run's */
+  readonly node: Node | null
   readonly event: EventView
   readonly place?: Place
   /** epoch ms, for the order among sessions */
   readonly at: number
+}
+
+/** What a look has read. */
+interface Seen {
+  readonly byParent: ReadonlyMap<string | null, readonly SessionHeader[]>
+  /** by session */
+  readonly approvals: ReadonlyMap<string, readonly Approval[]>
 }
 
 export interface FollowerOptions {
@@ -60,9 +74,11 @@ export class Follower {
     this.units = 1 + headers.length / (consistent ? HEADERS_PER_UNIT / 2 : HEADERS_PER_UNIT)
     this.#news = []
     this.#taken = 0
+    this.#tellWarning()
+    const approvals = await this.#approvals(headers)
     const byParent = Map.groupBy(headers, (h) => h.parentId)
     const root = byParent.get(null)?.[0]
-    if (root) await this.#visit(root, this.#o.place.root, 0, byParent)
+    if (root) await this.#visit(root, this.#o.place.root, 0, { byParent, approvals })
     this.#news.sort((a, b) => a.at - b.at)
     return this.#news.length
   }
@@ -88,12 +104,7 @@ export class Follower {
   }
 
   /** A session and all below it. One whose parent was not seen waits for a later look. */
-  async #visit(
-    h: SessionHeader,
-    node: Node,
-    notBefore: number,
-    byParent: ReadonlyMap<string | null, readonly SessionHeader[]>,
-  ): Promise<void> {
+  async #visit(h: SessionHeader, node: Node, notBefore: number, seen: Seen): Promise<void> {
     const { place, watched } = this.#o
     let at = notBefore
     const tell = (event: EventView, behind?: Place) => {
@@ -102,17 +113,62 @@ export class Follower {
       if (event.type === 'session.created') notBefore = at
     }
     if (h.sessionId === watched) node.place ??= startOf(h.round)
-    if (node.place) for (const [event, behind] of await this.#followed(h, node.place)) tell(event, behind)
-    else if (h.kind !== 'group') for (const event of ownEvents(h).slice(node.told)) tell(event)
-    const children = (byParent.get(h.sessionId) ?? []).toSorted((a, b) => a.ordinal - b.ordinal)
-    for (const child of children) await this.#visit(child, place.child(node, child.ordinal), notBefore, byParent)
+    const approvals = approvalEvents(h.sessionId, seen.approvals.get(h.sessionId) ?? [])
+    if (node.place) for (const [event, behind] of await this.#followed(h, node.place, approvals)) tell(event, behind)
+    else if (h.kind !== 'group') for (const event of ownEvents(h, node.told, approvals, node.asked)) tell(event)
+    const children = (seen.byParent.get(h.sessionId) ?? []).toSorted((a, b) => a.ordinal - b.ordinal)
+    for (const child of children) await this.#visit(child, place.child(node, child.ordinal), notBefore, seen)
   }
 
-  async #followed(h: SessionHeader, place: Place): Promise<(readonly [EventView, Place])[]> {
-    const { team, watched } = this.#o
+  async #followed(
+    h: SessionHeader,
+    place: Place,
+    seen: readonly ApprovalEvent[],
+  ): Promise<(readonly [EventView, Place])[]> {
+    const { team, watched, store } = this.#o
     const turns = h.sessionId === watched
     const slots = needsLog(h, place, turns) ? await this.#readLog(h, Math.max(0, place.n - 1)) : undefined
-    return [...followedEvents(h, slots, place, { team, turns })]
+    let approvals = seen
+    if (slots && mayAsk(team)) {
+      // behind the log: what it says has come to an end is final
+      const all = await store.listApprovals(h)
+      this.units += unitsOf(all.length)
+      approvals = approvalEvents(h.sessionId, all)
+    }
+    return [...followedEvents(h, slots, place, { team, turns, approvals })]
+  }
+
+  /** Once for each limit; one that was replaced before anybody looked is not told. */
+  #tellWarning(): void {
+    const warned = this.run?.budgetWarned
+    if (!warned || warned.limitSeq < this.#o.place.warned) return
+    const { at, limitSeq } = warned
+    this.#news.push({
+      node: null,
+      event: { type: 'budget.warning', sessionId: null, at: time(at), limitSeq },
+      at,
+    })
+  }
+
+  /** All questions of sessions, read behind the headers and consistently: of one that has ended none is missing. */
+  async #approvals(headers: readonly SessionHeader[]): Promise<Seen['approvals']> {
+    const { store, ref, team, place } = this.#o
+    const found: (Approval & { sessionId: string })[] = []
+    const told = (h: SessionHeader) => {
+      const node = place.find(h.sessionId)
+      if (!node) return false
+      return node.place ? node.place.closed === 1 && node.place.round === h.round : node.told > 2
+    }
+    if (mayAsk(team) && headers.some((h) => h.startedAt !== null && h.agent !== null && !told(h))) {
+      for (let after: string | undefined, more = true; more; more = after !== undefined) {
+        const options = { limit: APPROVALS_PER_READ, consistent: true, ...(after !== undefined && { after }) }
+        const page = await store.listRunApprovals(ref, options)
+        found.push(...page.items)
+        this.units += unitsOf(page.items.length)
+        after = page.next
+      }
+    }
+    return Map.groupBy(found, (a) => a.sessionId)
   }
 
   /** After the header, and consistently: what the header says has happened is in it. */
@@ -139,8 +195,10 @@ export class Follower {
     if (!news) return undefined
     this.#taken++
     const { place } = this.#o
-    place.tell(news.node, news.place)
-    return { event: news.event, cursor: this.cursor() }
+    const { event } = news
+    if (event.type === 'budget.warning') place.tellWarning(event.limitSeq)
+    else if (news.node) place.tell(news.node, news.place, event.type.startsWith('approval.'))
+    return { event, cursor: this.cursor() }
   }
 
   /** @throws Error when more than some fifteen thousand sessions are under way at once */

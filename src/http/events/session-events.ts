@@ -7,6 +7,7 @@ import { endOfAnswer } from '../../engine/end-session.ts'
 import type { event } from '../event-shapes.ts'
 import type { Answer } from '../shapes.ts'
 import { time, usageView } from '../views/figures.ts'
+import type { ApprovalEvent } from './approval-events.ts'
 
 /**
  * The events of one session, derived from facts that are written once. What has been derived from a session once is the
@@ -14,9 +15,22 @@ import { time, usageView } from '../views/figures.ts'
  */
 export type EventView = Answer<typeof event>
 
-/** All of a session's own events, without its log: of a session that has one round. */
-export function ownEvents(h: SessionHeader): EventView[] {
-  return [created(h), ...(h.startedAt === null ? [] : [started(h, h.startedAt)]), ...(isTerminal(h) ? [ended(h)] : [])]
+/**
+ * What comes next of a session's own events, without its log: of a session that has one round. The approvals must have
+ * been read after the header, and consistently: then of one that has ended they are all there.
+ * @param told events other than those of approvals
+ * @param asked events of approvals
+ */
+export function ownEvents(
+  h: SessionHeader,
+  told: number,
+  approvals: readonly ApprovalEvent[],
+  asked: number,
+): EventView[] {
+  const before = [created(h), ...(h.startedAt === null ? [] : [started(h, h.startedAt)])]
+  if (told > before.length) return []
+  const between = h.startedAt === null ? [] : approvals.slice(asked).map((a) => a.event)
+  return [...before.slice(told), ...between, ...(isTerminal(h) ? [ended(h)] : [])]
 }
 
 /** How far a reader has come in a session whose log is followed. */
@@ -31,15 +45,19 @@ export interface Place {
   readonly told: number
   /** last accepted answer before call n; -1: none */
   readonly answered: number
+  /** so many events of approvals were told, in all rounds */
+  readonly asked: number
 }
 
 /** @param round 1 for the root, whose rounds follow each other; of a child the one that it was born in */
-export const startOf = (round: number): Place => ({ step: 0, round, closed: 0, n: 0, told: 0, answered: -1 })
+export const startOf = (round: number): Place => ({ step: 0, round, closed: 0, n: 0, told: 0, answered: -1, asked: 0 })
 
 export interface Follow {
   readonly team: TeamDefinition
   /** its turns and tool calls are told as well */
   readonly turns: boolean
+  /** all that can be told of its approvals; read after the log */
+  readonly approvals: readonly ApprovalEvent[]
 }
 
 /** Whether more can be told of the session only with its log. */
@@ -92,6 +110,11 @@ export function* followedEvents(
       yield [reopened(h, p.round), p]
     }
     const call = slots && readCall(h, slots, p, follow.team)
+    // behind the answer that they are about; the log goes on behind them only when nothing can come to them any more
+    while (p.told === 0 && isNext(follow.approvals[p.asked], p, follow.turns)) {
+      p = { ...p, asked: p.asked + 1 }
+      yield [follow.approvals[p.asked - 1]!.event, p]
+    }
     if (!call) return
     while (follow.turns && p.told < call.events.length) {
       const next = call.events[p.told]!
@@ -106,6 +129,10 @@ export function* followedEvents(
     else return
   }
 }
+
+/** Where the log is not followed, the round says what comes before what. */
+const isNext = (a: ApprovalEvent | undefined, p: Place, turns: boolean): boolean =>
+  a !== undefined && a.round <= p.round && (!turns || a.n < p.n)
 
 /** The round in which the session was claimed first; undefined: it never was. */
 function roundOfStart(h: SessionHeader, slots: LogSlots | undefined): number | undefined {

@@ -1,4 +1,5 @@
 import type { Context } from 'hono'
+import { DEFAULT_LIMITS } from '../../domain/configured-limits.ts'
 import { SubledgerError } from '../../domain/errors.ts'
 import { SESSION_ID } from '../../domain/ids.ts'
 import { definitionOf } from '../../engine/definition.ts'
@@ -8,6 +9,7 @@ import type { endOfEvents } from '../event-shapes.ts'
 import { checkQuery, eventsQuery } from '../schemas.ts'
 import type { Answer } from '../shapes.ts'
 import { Follower } from './follower.ts'
+import { type Polls, pollsOfProcess, pollsOfTable } from './polls.ts'
 import { TreePlace } from './tree-place.ts'
 
 /** How long an answer waits for something to tell, where the platform does not stream. API Gateway waits 30 s. */
@@ -23,6 +25,8 @@ const UNITS_PER_MINUTE = 1_200
 const SILENCE_MS = 15_000
 /** When a client comes back. */
 const RETRY_MS = 1_000
+/** When one comes back for whom there was no place to wait. */
+const RETRY_WHEN_FULL_MS = 20_000
 /** A client that goes on asking after the end is asked to take its time. */
 const RETRY_AFTER_END_MS = 60_000
 /** Told in one piece, and in one answer where the platform does not stream: Lambda answers with 6 MB at most. */
@@ -36,7 +40,14 @@ export interface StreamOptions {
 
 export const eventRoutes = (ctx: ApiContext, options: StreamOptions): Route[] => {
   const open = { count: 0 }
-  return [{ path: '/v1/runs/:runId/events', methods: { GET: (c, tenant) => events(ctx, c, tenant, options, open) } }]
+  const { polls } = ctx.settings.limits ?? DEFAULT_LIMITS
+  const places = options.streams === undefined ? pollsOfTable(ctx, polls) : pollsOfProcess(polls)
+  return [
+    {
+      path: '/v1/runs/:runId/events',
+      methods: { GET: (c, tenant) => events(ctx, c, tenant, options, open, places) },
+    },
+  ]
 }
 
 async function events(
@@ -45,6 +56,7 @@ async function events(
   tenant: string,
   { streams }: StreamOptions,
   open: { count: number },
+  places: Polls,
 ): Promise<Response> {
   const query = checkQuery(eventsQuery, new URL(c.req.url).searchParams)
   const ref = runRef(c, tenant)
@@ -63,15 +75,36 @@ async function events(
   if (c.req.raw.method === 'HEAD') return c.body(null)
   await follower.look()
   if (streams === undefined) {
-    let text = ''
-    for await (const piece of told(ctx, follower, new AbortController().signal, WAIT_MS)) text += piece
-    return c.body(text)
+    let release: (() => Promise<void>) | undefined
+    const mayWait = async () => {
+      release = await places.take(tenant)
+      return release !== undefined
+    }
+    try {
+      return c.body(await wholeOf(ctx, follower, mayWait))
+    } finally {
+      await release?.()
+    }
   }
   if (open.count >= streams) {
     throw new SubledgerError('too_many_streams', `${streams} streams are open here, which is the most: close some.`)
   }
+  const release = await places.take(tenant)
+  // one tenant's streams leave room for the others'
+  if (!release) return c.body(await wholeOf(ctx, follower, async () => false))
   open.count++
-  return c.body(bodyOf(ctx, follower, () => open.count--))
+  const closed = () => {
+    open.count--
+    void release()
+  }
+  return c.body(bodyOf(ctx, follower, closed))
+}
+
+/** An answer in one piece. @param mayWait asked once, before it waits */
+async function wholeOf(ctx: ApiContext, follower: Follower, mayWait: () => Promise<boolean>): Promise<string> {
+  let text = ''
+  for await (const piece of told(ctx, follower, new AbortController().signal, mayWait)) text += piece
+  return text
 }
 
 /** What a client brings along when it comes back goes before what its address says. */
@@ -118,17 +151,18 @@ function bodyOf(ctx: ApiContext, follower: Follower, closed: () => void): Readab
 
 /**
  * Everything that is to be told, in pieces, from the look that was made already on.
- * @param waitMs the answer is given whole: with what there is, or after so long with nothing
+ * @param mayWait the answer is given whole: with what there is, or after a while with nothing, where it may wait
  */
 async function* told(
   ctx: Pick<ApiContext, 'clock'>,
   follower: Follower,
   gone: AbortSignal,
-  waitMs?: number,
+  mayWait?: () => Promise<boolean>,
 ): AsyncGenerator<string> {
   const { clock } = ctx
-  const until = clock.now() + (waitMs ?? LIFE_MS)
-  const whole = waitMs !== undefined
+  const whole = mayWait !== undefined
+  const until = clock.now() + (whole ? WAIT_MS : LIFE_MS)
+  let waits = !whole
   if (!whole) yield `retry: ${RETRY_MS}\n\n`
   let [pause, bytes, saidAt] = [FIRST_PAUSE_MS, 0, clock.now()]
   for (;;) {
@@ -150,6 +184,10 @@ async function* told(
     const now = clock.now()
     const least = (follower.units * 60_000) / UNITS_PER_MINUTE
     if (now >= until || (whole && bytes > 0)) return yield comeBack(follower, Math.max(RETRY_MS, Math.ceil(least)))
+    if (!waits) {
+      waits = await mayWait!()
+      if (!waits) return yield comeBack(follower, Math.max(RETRY_WHEN_FULL_MS, Math.ceil(least)))
+    }
     if (!whole && now - saidAt >= SILENCE_MS) {
       saidAt = now
       yield ':\n\n'

@@ -5,12 +5,17 @@ import { type Place, startOf } from './session-events.ts'
 /** More than any run has: whoever sends a cursor may have made it up. */
 const MOST_LEVELS = 100
 
-/** A session in the tree as a reader knows it: how many of its own events were told. Of a followed one, its place says so. */
+/**
+ * A session in the tree as a reader knows it: how many of its own events were told, and of its approvals. Of a followed
+ * one, its place says so.
+ */
 export interface Node {
   readonly id: string
   readonly parent: Node | null
   readonly children: (Node | undefined)[]
   told: number
+  /** events of approvals that were told */
+  asked: number
   place?: Place
   /** its part of the cursor, until something below it changes */
   text?: string | undefined
@@ -18,7 +23,8 @@ export interface Node {
 
 /**
  * How far a reader has come in a whole run, as a cursor. The tree is written out in the order of its ordinals, a digit for
- * each session (how many of its events were told) and brackets around its children. Ids follow from the ordinals, so they
+ * each session (how many of its events were told; behind it, where some were told, how many of its approvals) and brackets
+ * around its children. Ids follow from the ordinals, so they
  * are not in it; deflated, what has ended takes next to nothing, and what is under way about two bits a session.
  */
 export class TreePlace {
@@ -28,13 +34,24 @@ export class TreePlace {
   /** what a cursor says of the watched session, until it is found in the tree */
   #watchedPlace: Place | undefined
   readonly #scope: string
+  /** the first limit of the run, by its `limitSeq`, of which no warning was told */
+  #warned = 0
 
   /** @param watched the session whose log is followed beside the root's */
   constructor(runId: string, watched: string | undefined, scope: string) {
-    this.root = { id: rootSessionId(runId), parent: null, children: [], told: 0, place: startOf(1) }
+    this.root = { id: rootSessionId(runId), parent: null, children: [], told: 0, asked: 0, place: startOf(1) }
     this.#nodes.set(this.root.id, this.root)
     this.#watched = watched
     this.#scope = scope
+  }
+
+  get warned(): number {
+    return this.#warned
+  }
+
+  /** It was told that most of this limit is spent. */
+  tellWarning(limitSeq: number): void {
+    this.#warned = limitSeq + 1
   }
 
   find(id: string): Node | undefined {
@@ -46,7 +63,7 @@ export class TreePlace {
     if (known) return known
     const id = childSessionId(parent.id, ordinal)
     const place = id === this.#watched ? this.#watchedPlace : undefined
-    const node: Node = { id, parent, children: [], told: 0, ...(place && { place }) }
+    const node: Node = { id, parent, children: [], told: 0, asked: 0, ...(place && { place }) }
     for (let i = parent.children.length; i < ordinal; i++) parent.children[i] = undefined
     parent.children[ordinal] = node
     this.#nodes.set(node.id, node)
@@ -54,11 +71,12 @@ export class TreePlace {
     return node
   }
 
-  /** One more event of a session was told. */
-  tell(node: Node, place: Place | undefined): void {
+  /** One more event of a session was told. @param of an approval */
+  tell(node: Node, place: Place | undefined, approval = false): void {
     if (place) node.place = place
     else {
-      node.told++
+      if (approval) node.asked++
+      else node.told++
       touch(node)
     }
   }
@@ -67,13 +85,16 @@ export class TreePlace {
   cursor(): string | undefined {
     const watched = this.#watched === undefined ? undefined : this.find(this.#watched)
     const places = [this.root.place, watched ? watched.place : this.#watchedPlace]
-    return packCursor(this.#scope, [...places.map((p) => (p ? placeText(p) : '')), textOf(this.root)].join('|'))
+    const parts = [...places.map((p) => (p ? placeText(p) : '')), textOf(this.root), this.#warned]
+    return packCursor(this.#scope, parts.join('|'))
   }
 
   /** @returns false: the cursor is broken, or was given for something else */
   goTo(cursor: string): boolean {
-    const [root, watched, tree, ...more] = unpackCursor(this.#scope, cursor)?.split('|') ?? []
+    const [root, watched, tree, warned, ...more] = unpackCursor(this.#scope, cursor)?.split('|') ?? []
     if (root === undefined || watched === undefined || tree === undefined || more.length > 0) return false
+    if (warned === undefined || !/^\d{1,9}$/.test(warned)) return false
+    this.#warned = Number(warned)
     const [place, watchedPlace] = [parsePlace(root), parsePlace(watched)]
     if (!place || (watched !== '' && (!watchedPlace || this.#watched === undefined))) return false
     this.#watchedPlace = watchedPlace
@@ -81,13 +102,13 @@ export class TreePlace {
     return this.#parse(tree)
   }
 
-  /** `0(32(3)1)`: the root's own digit, and its children's in brackets. */
+  /** `0(32:4;(3)1)`: the root's own digit, and its children's in brackets. */
   #parse(text: string): boolean {
-    if (!/^0(?:\(.*\))?$/.test(text) || !/^[0-3()]*$/.test(text)) return false
+    if (!/^0(?:\(.*\))?$/.test(text) || !/^(?:[()]|[0-3](?::\d{1,7};)?)*$/.test(text)) return false
     let at: Node | null = this.root
     let last: Node = this.root
     const counts: number[] = []
-    for (const c of text.slice(1)) {
+    for (const [c] of text.slice(1).matchAll(/:\d+;|./g)) {
       if (c === '(') {
         at = last
         counts.push(0)
@@ -96,7 +117,8 @@ export class TreePlace {
         if (counts.pop() === undefined || !at) return false
         last = at
         at = at.parent
-      } else {
+      } else if (c.startsWith(':')) last.asked = Number(c.slice(1, -1))
+      else {
         if (!at || counts.length === 0) return false
         last = this.child(at, counts[counts.length - 1]!++)
         last.told = Number(c)
@@ -116,16 +138,19 @@ function textOf(node: Node): string {
   const children = Array.from(node.children, (c) => (c ? textOf(c) : '0'))
     .join('')
     .replace(/0+$/, '')
-  node.text = `${node.place ? 0 : node.told}${children === '' ? '' : `(${children})`}`
+  // of one that has ended nothing more can come
+  const asked = node.place || node.told > 2 || node.asked === 0 ? '' : `:${node.asked};`
+  node.text = `${node.place ? 0 : node.told}${asked}${children === '' ? '' : `(${children})`}`
   return node.text
 }
 
-const placeText = (p: Place): string => [p.step, p.round, p.closed, p.n, p.told, p.answered].join('.')
+const placeText = (p: Place): string => [p.step, p.round, p.closed, p.n, p.told, p.answered, p.asked].join('.')
 
 function parsePlace(text: string): Place | undefined {
-  const m = /^([012])\.(\d{1,9})\.([01])\.(\d{1,6})\.(\d{1,6})\.(-1|\d{1,6})$/.exec(text)
+  const m = /^([012])\.(\d{1,9})\.([01])\.(\d{1,6})\.(\d{1,6})\.(-1|\d{1,6})\.(\d{1,7})$/.exec(text)
   if (!m) return undefined
-  const [step, round, closed, n, told, answered] = m.slice(1).map(Number) as [
+  const [step, round, closed, n, told, answered, asked] = m.slice(1).map(Number) as [
+    number,
     number,
     number,
     number,
@@ -133,5 +158,5 @@ function parsePlace(text: string): Place | undefined {
     number,
     number,
   ]
-  return { step, round, closed, n, told, answered }
+  return { step, round, closed, n, told, answered, asked }
 }

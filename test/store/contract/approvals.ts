@@ -7,7 +7,9 @@ import { bench } from './write-cases.ts'
 
 export function approvalsContract(open: () => Promise<TestTable>): void {
   const at = bench(open)
-  const asked = { n: 4, index: 2, round: 1, tool: 'transfer_task', askedAt: T0 }
+  const question = { n: 4, index: 2, round: 1, tool: 'transfer_task', nth: 0, of: 1 }
+  const asked = { ...question, askedAt: T0 }
+  const unanswered = { ...asked, decision: null, closedAt: null }
   const decision: Decision = { decision: 'deny', by: 'arn:aws:iam::1:user/ä', at: T0 + 1, note: 'nicht 🧾' }
 
   describe('ask', () => {
@@ -16,7 +18,7 @@ export function approvalsContract(open: () => Promise<TestTable>): void {
       const puts = Array.from({ length: 50 }, (_, i) => at.store.putApproval(ref, { ...asked, askedAt: T0 + i }))
       const outcomes = await Promise.all(puts)
       expect(outcomes.filter((o) => o === 'written')).toHaveLength(1)
-      const first = { ...asked, askedAt: T0 + outcomes.indexOf('written'), decision: null }
+      const first = { ...unanswered, askedAt: T0 + outcomes.indexOf('written') }
       expect(await at.store.getApproval(ref, 4, 2)).toEqual(first)
       expect(await at.store.getApproval(ref, 4, 1)).toBeUndefined()
     })
@@ -69,7 +71,7 @@ export function approvalsContract(open: () => Promise<TestTable>): void {
       )
       const [won, ...more] = all.flatMap((d) => (d.written ? [d.item] : []))
       expect(more).toEqual([])
-      expect(won).toEqual({ ...asked, decision: { ...decision, by: won!.decision!.by } })
+      expect(won).toEqual({ ...unanswered, decision: { ...decision, by: won!.decision!.by } })
       expect(await at.store.getApproval(ref, 4, 2)).toEqual(won)
       expect(await at.store.putApproval(ref, asked)).toBe('already')
     })
@@ -80,8 +82,31 @@ export function approvalsContract(open: () => Promise<TestTable>): void {
       const bare: Decision = { decision: 'approve', by: null, at: T0, note: null }
       expect(await at.store.decideApproval(ref, 4, 2, bare)).toEqual({
         written: true,
-        item: { ...asked, decision: bare },
+        item: { ...unanswered, decision: bare },
       })
+    })
+
+    test('is refused of what is closed, and what is closed is not asked any more', async () => {
+      const ref = rootRef(at.newRun())
+      await at.store.putApproval(ref, asked)
+      await at.store.closeApproval(ref, question, T0 + 5)
+      await at.store.closeApproval(ref, { ...question, index: 3 }, T0 + 5)
+      await at.store.closeApproval(ref, question, T0 + 6)
+      expect(await at.store.decideApproval(ref, 4, 2, decision)).toEqual({ written: false })
+      expect(await at.store.decideApproval(ref, 4, 3, decision)).toEqual({ written: false })
+      expect(await at.store.putApproval(ref, { ...asked, index: 3 })).toBe('already')
+      expect(await at.store.listApprovals(ref)).toEqual([
+        { ...unanswered, closedAt: T0 + 5 },
+        { ...unanswered, index: 3, askedAt: null, closedAt: T0 + 5 },
+      ])
+    })
+
+    test('goes before close', async () => {
+      const ref = rootRef(at.newRun())
+      await at.store.putApproval(ref, asked)
+      await at.store.decideApproval(ref, 4, 2, decision)
+      await at.store.closeApproval(ref, question, T0 + 5)
+      expect(await at.store.getApproval(ref, 4, 2)).toEqual({ ...unanswered, decision })
     })
 
     test('about what nobody was asked is refused, and leaves nothing', async () => {
