@@ -294,8 +294,8 @@ describe('after a crash between any two writes the retry finds what there is', (
         expect(world.engine.scripted.bill).toHaveLength(2)
       },
     )
-    // record, decision, question off, answer
-    expect(writes).toBe(4)
+    // record, due time, decision, question off, answer
+    expect(writes).toBe(5)
   })
 
   test('of a schedule', async () => {
