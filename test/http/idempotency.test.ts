@@ -294,7 +294,7 @@ describe('after a crash between any two writes the retry finds what there is', (
         expect(world.engine.scripted.bill).toHaveLength(2)
       },
     )
-    // record, due time, decision, question off, answer
+    // record, due time of the run, decision, question off, answer
     expect(writes).toBe(5)
   })
 
