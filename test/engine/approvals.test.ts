@@ -389,3 +389,88 @@ test('what is decided before the session lies down wakes it', async () => {
   await engine.invoker.drain()
   expect(await again(run)).toMatchObject({ status: 'completed', sessions: 3 })
 })
+
+describe('what comes late changes nothing about what a session was asked: it is closed before the session ends', () => {
+  /** Holds what a write of a question does until it is let go. */
+  function late(method: 'put' | 'update') {
+    const [held, letGo] = [Promise.withResolvers<void>(), Promise.withResolvers<void>()]
+    const hold = async <T>({ sk }: { sk?: unknown }, apply: () => Promise<T>): Promise<T> => {
+      if (!String(sk).startsWith('ASK#')) return apply()
+      held.resolve()
+      await letGo.promise
+      return apply()
+    }
+    const on: TableClient = {
+      ...table,
+      ...(method === 'put'
+        ? { put: (r) => hold(r.item, () => table.put(r)) }
+        : { update: (r) => hold(r.key, () => table.update(r)) }),
+    }
+    return { ctx: { ...ctx(on), invoker: engine.ctx.invoker }, held: held.promise, letGo: letGo.resolve }
+  }
+
+  test('a decision', async () => {
+    const run = await open()
+    const { ctx, held, letGo } = late('update')
+    const decision = say(run, 0, 'approve', {}, ctx)
+    await held
+    await cancelRun(engine.ctx, run)
+    await engine.invoker.drain()
+    const before = await asked(run)
+    expect(before.map((a) => [a.index, a.askedAt !== null, a.closedAt !== null])).toEqual([
+      [0, true, true],
+      [2, true, true],
+    ])
+    letGo()
+    await expect(decision).rejects.toMatchObject({ code: 'approval_closed' })
+    expect(await asked(run)).toEqual(before)
+  })
+
+  test('a question of a driver that has lost the session', async () => {
+    table = memoryTable()
+    engine = testEngine({ table, teams: [crew(ASKS)], clock })
+    engine.lose = () => true
+    const run = await startRun(engine.ctx, { tenant: 'local', team: 'crew', input: 'go' })
+    const { ctx, held, letGo } = late('put')
+    const lost = runSession(ctx, root(run), { deadlineAt: clock.now() + 900_000 })
+    await held
+    ahead += 5 * MINUTE
+    await cancelRun(engine.ctx, run)
+    await runSession(engine.ctx, root(run), { deadlineAt: clock.now() + 900_000 })
+    expect(await again(run)).toMatchObject({ status: 'cancelled' })
+    const before = await asked(run)
+    expect(before.map((a) => [a.index, a.nth, a.of, a.askedAt])).toEqual([
+      [0, 0, 2, null],
+      [2, 1, 2, null],
+    ])
+    letGo()
+    await lost
+    expect(await asked(run)).toEqual(before)
+    await expect(say(run, 0, 'approve')).rejects.toMatchObject({ code: 'unknown_approval' })
+  })
+})
+
+test('a sweep that looked before a decision does not put the run off', async () => {
+  const run = await open()
+  await say(run, 0, 'approve')
+  const { store } = engine.ctx
+  const seen = (await again(run)).dueAt!
+  await say(run, 2, 'approve')
+  expect(await store.pushDue(run, seen, seen + APPROVAL_WAIT_MS)).toMatchObject({ written: false })
+})
+
+test('a session that was woken, and whose event was lost, is woken again soon', async () => {
+  const run = await open()
+  await say(run, 0, 'approve')
+  engine.lose = () => true
+  await say(run, 2, 'approve')
+  for (let i = 0; i < 2; i++) {
+    ahead += 5 * MINUTE
+    await due()
+  }
+  engine.lose = () => false
+  ahead += 5 * MINUTE
+  await due()
+  await engine.invoker.drain()
+  expect(await again(run)).toMatchObject({ status: 'completed' })
+})

@@ -47,7 +47,7 @@ export const MUTANTS: readonly Mutant[] = [
   return 'again'
 }
 
-/** The task stands`,
+/** The root sees what`,
     `  d.slots.requests.set(n, slot)
   await callModel(d, readState(d.slots, d.header), intent)
   const put = await d.ctx.store.putRequest(d.ref, slot, d.driver)
@@ -55,7 +55,7 @@ export const MUTANTS: readonly Mutant[] = [
   return 'again'
 }
 
-/** The task stands`,
+/** The root sees what`,
   ),
   {
     name: 'tools run before the response is put',

@@ -1,4 +1,5 @@
 /** Server-sent events as a client reads them. */
+import { expect } from 'vitest'
 import type { EventView } from '../../src/http/events/session-events.ts'
 
 export interface Sent {
@@ -45,3 +46,17 @@ export const bySession = (events: readonly EventView[]): { [sessionId: string]: 
       (e) => e.sessionId!,
     ),
   )
+
+interface Asks {
+  get<T>(path: string, headers?: { [name: string]: string }): Promise<{ status: number; headers: Headers; body: T }>
+}
+
+/** What a look at the events of a run is told. */
+export async function told(api: Asks, runId: string, query = '', headers = {}): Promise<Told> {
+  const { status, body, headers: sent } = await api.get<string>(`/v1/runs/${runId}/events${query}`, headers)
+  expect({ status, type: sent.get('content-type') }).toEqual({ status: 200, type: 'text/event-stream' })
+  return parseEvents(body)
+}
+
+export const typesOf = (t: Told, sessionId: string): string[] =>
+  t.events.filter((e) => e.data.sessionId === sessionId).map((e) => e.event)

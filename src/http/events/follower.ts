@@ -19,7 +19,7 @@ const HEADERS_PER_UNIT = 8
 const BYTES_PER_UNIT = 4_096
 const APPROVALS_PER_READ = 1_000
 /** Read units that so many questions take at most, consistently: of some 200 bytes, and a note now and then. */
-const unitsOf = (approvals: number): number => 1 + approvals / 10
+const unitsOf = (approvals: number): number => 1 + approvals / 20
 
 /** An event that is to be told, and what is known behind it. */
 interface News {
