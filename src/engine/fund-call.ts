@@ -9,14 +9,15 @@ import { type Drive, now, refresh } from './drive.ts'
 import { type CallBound, leastHold, modelOf, shrinkCall } from './estimate.ts'
 import { noteShortage } from './give-back.ts'
 import { askGrant } from './grants.ts'
+import { letIn } from './let-in.ts'
 import { lookFor, NO_OUTER, type Outer } from './look-outer.ts'
 import { mark } from './mark.ts'
 import { haveOwn } from './money.ts'
 import { restPots, wakeAtPots } from './pots.ts'
 import { rest } from './rest-run.ts'
 import { finishGiving, pathTo, survey } from './survey.ts'
-import { letIn } from './wait.ts'
 import { getUp, wakeNeedy } from './wake-needy.ts'
+import { childWidth } from './width.ts'
 
 /** A wait for money that nobody ends is looked at after so long: whoever should have ended it may have died. */
 const LOOK_AGAIN_MS = 5 * 60_000
@@ -179,6 +180,7 @@ async function lieDown(
 ): Promise<'again' | 'gone'> {
   const at = now(d)
   const wait = { on: 'money', wakeAt: at + LOOK_AGAIN_MS, rows: state.rows, closed: false, now: at } as const
+  const before = d.header
   const suspended = await d.ctx.store.suspend(d.ref, d.attempt, wait)
   if (!suspended.written) {
     const h = await refresh(d)
@@ -188,6 +190,7 @@ async function lieDown(
   await wakeAtPots(d)
   // a session that sleeps gives its own place to its children
   const h = await refresh(d)
+  if (!h.stop) await letIn(d.ctx, d.ref, { before, after: h, width: childWidth(d) })
   if (h.needs.size > 0) await wakeNeedy(d.ctx, d.ref, { ...h, asks: new Set() })
   const found = await survey(d.ctx, d.ref, path)
   const all = add(positive(sub(h.own, state.spent)), found.funds)

@@ -14,8 +14,10 @@ import type { End, ResponseSlot } from '../domain/turn.ts'
 import type { SharedLimit } from '../ports/limit-store.ts'
 import { type Drive, now, refresh } from './drive.ts'
 import { type CallBound, modelOf, shrinkCall } from './estimate.ts'
+import { letIn } from './let-in.ts'
 import { mark } from './mark.ts'
 import { getUp } from './wake-needy.ts'
+import { childWidth } from './width.ts'
 
 /** A wait that nobody ends is looked at after so long: whoever should have ended it may have died. */
 const LOOK_AGAIN_MS = 5 * 60_000
@@ -208,6 +210,7 @@ async function lieDown(d: Drive, state: LogState, pot: Pot, more: Amount): Promi
     if (!waits?.written) return 'again'
   }
   const at = now(d)
+  const before = d.header
   const wait = { on: 'money', wakeAt: at + LOOK_AGAIN_MS, rows: state.rows, closed: false, now: at } as const
   const suspended = await store.suspend(d.ref, d.attempt, wait)
   if (!suspended.written) {
@@ -215,6 +218,9 @@ async function lieDown(d: Drive, state: LogState, pot: Pot, more: Amount): Promi
     // it may have been written, and the answer was lost
     if (h.attempt !== d.attempt || h.status !== 'waiting' || !h.asks.has(MONEY)) return 'again'
   }
+  // a session that sleeps gives its own place to its children
+  const h = await refresh(d)
+  if (!h.stop) await letIn(d.ctx, d.ref, { before, after: h, width: childWidth(d) })
   const after = await store.getLimit(ref)
   if (!after?.held[waiter] || covers(after.avail, more) || !(await anyLive(d, after))) {
     await getUp(d.ctx, d.ref)

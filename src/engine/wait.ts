@@ -1,11 +1,9 @@
-import { childSessionId } from '../domain/ids.ts'
 import { readState } from '../domain/log.ts'
-import type { SessionRef } from '../domain/run.ts'
-import { isTerminal, mayRun, type SessionHeader } from '../domain/session.ts'
+import { isTerminal, type SessionHeader } from '../domain/session.ts'
 import type { BookRow } from '../domain/usage.ts'
 import type { Store } from '../ports.ts'
-import type { EngineContext } from './context.ts'
 import { type Drive, now, refresh, type Step } from './drive.ts'
+import { letIn } from './let-in.ts'
 import { restPots, wakeAtPots } from './pots.ts'
 import { wakeNeedy } from './wake-needy.ts'
 import { childWidth } from './width.ts'
@@ -61,18 +59,6 @@ async function startHeldBack(d: Drive, before: SessionHeader, after: SessionHead
   if (after.stop) return
   await letIn(d.ctx, d.ref, { before, after, width: childWidth(d) })
   await wakeNeedy(d.ctx, d.ref, after)
-}
-
-/** Invokes the children that a change of their parent has let in. */
-export async function letIn(
-  ctx: Pick<EngineContext, 'invoker'>,
-  parent: SessionRef,
-  change: { before: SessionHeader; after: SessionHeader; width: number },
-): Promise<void> {
-  const running = new Set(mayRun(change.before, change.width))
-  for (const o of mayRun(change.after, change.width)) {
-    if (!running.has(o)) await ctx.invoker.invoke({ ...parent, sessionId: childSessionId(parent.sessionId, o) })
-  }
 }
 
 /** Lies down until a time; the sweep wakes the session when it has come. */
