@@ -1,20 +1,25 @@
 import type { Run } from '../domain/run.ts'
 import type { EngineContext } from '../engine/context.ts'
 
-/** A run that was left in the middle of its work: nobody may take over its sessions before their leases are over. */
+/** A run that was left in the middle of its work. */
 export interface LeftBehind {
   readonly run: Run
+  /** sessions that somebody was driving */
   readonly sessions: number
-  /** epoch ms at which the last of their leases is over */
-  readonly until: number
 }
 
 /** Runs looked at, newest first. */
 const LOOKS = 1_000
 const PAGE = 100
 
-/** What a process that was here before has left. To be asked before anything goes on. */
-export async function leftBehind(ctx: Pick<EngineContext, 'store' | 'clock'>, tenant: string): Promise<LeftBehind[]> {
+/**
+ * Takes over what a process that was here before has left. One process at a time has the folder of the books, so whoever
+ * held a lease is gone, and nobody need wait until it is over. To be called before anything goes on.
+ */
+export async function takeOver(
+  ctx: Pick<EngineContext, 'store' | 'clock' | 'invoker'>,
+  tenant: string,
+): Promise<LeftBehind[]> {
   const found: LeftBehind[] = []
   let after: string | undefined
   for (let looked = 0; looked < LOOKS; looked += PAGE) {
@@ -22,11 +27,13 @@ export async function leftBehind(ctx: Pick<EngineContext, 'store' | 'clock'>, te
     const page = await ctx.store.listRuns(tenant, options)
     for (const run of page.items) {
       const { headers } = await ctx.store.getRunWithSessions(run)
-      const leases = headers.flatMap((h) =>
-        h.status === 'running' && h.lease !== null && h.lease >= ctx.clock.now() ? [h.lease] : [],
-      )
-      if (leases.length > 0)
-        found.push({ run, sessions: leases.length, until: leases.reduce((a, b) => Math.max(a, b)) })
+      const driven = headers.filter((h) => h.status === 'running' && h.lease !== null && h.lease >= ctx.clock.now())
+      for (const h of driven) {
+        const ref = { tenant, runId: run.runId, sessionId: h.sessionId }
+        const released = await ctx.store.release(ref, h.attempt, { continues: false, now: ctx.clock.now() })
+        if (released.written) await ctx.invoker.invoke(ref)
+      }
+      if (driven.length > 0) found.push({ run, sessions: driven.length })
     }
     after = page.next
     if (after === undefined) break

@@ -14,7 +14,7 @@ export const dev: Command = {
     const args = readArguments(argv, { data, teams, port: { type: 'string' } }, [])
     const port = readPort(args.text('port') ?? (io.env.SUBLEDGER_PORT || DEFAULT_PORT))
     await checkTeams(teamsDir(io, args))
-    const [{ startLocal }, { createJsonLogger }, { leftBehind }, { TENANT }] = await Promise.all([
+    const [{ startLocal }, { createJsonLogger }, { takeOver }, { TENANT }] = await Promise.all([
       import('../../local.ts'),
       import('../../logger.ts'),
       import('../../local/left-behind.ts'),
@@ -28,16 +28,16 @@ export const dev: Command = {
       env: io.env,
       log: createJsonLogger(io.err),
       async beforeWork(ctx) {
-        left = await leftBehind(ctx, TENANT)
+        left = await takeOver(ctx, TENANT)
       },
     })
     io.out(`Subledger listens on ${local.url} (stop with Ctrl-C)`)
     io.out(`  API    ${local.url}/v1   no console in this version`)
     if (local.auth.kind === 'oidc') io.out(`  callers need a token of ${local.auth.issuer}`)
     io.out(`  teams  ${teamsDir(io, args)}   books  ${dataDir(io, args)}`)
-    for (const { run, sessions, until } of left)
+    for (const { run, sessions } of left)
       io.out(
-        `  run ${run.runId} (team ${printable(run.team)}) was cut off: ${plural(sessions, 'session')} of it may be worked on elsewhere until ${new Date(until).toISOString()}, and then goes on here`,
+        `  run ${run.runId} (team ${printable(run.team)}) was cut off, and goes on: ${plural(sessions, 'session')} taken over`,
       )
     while (!io.interrupted.aborted) await io.sleep(2 ** 30)
     io.out('Stopping. Runs that go on are kept and go on at the next start.')
