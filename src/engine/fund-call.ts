@@ -100,7 +100,8 @@ function refusal({ hold }: CallBound, { short }: Outer): End {
     short.length === 0
       ? `The budget does not cover ${what}.`
       : `What is left of the limit of ${short.join(' and of ')} does not cover ${what}.`
-  return { status: 'failed', reason: 'budget', error: { code: 'budget', message } }
+  // `limit`: no larger budget helps, but time does
+  return { status: 'failed', reason: 'budget', error: { code: short.length === 0 ? 'budget' : 'limit', message } }
 }
 
 const parentOf = (d: Drive): SessionRef | undefined =>

@@ -40,8 +40,10 @@ async function endOf(d: Drive): Promise<End> {
   const left = isUnlimited(effectiveLimit(d.run)) ? 0 : (await refusedOnes(d, placesOf(d), d.header.next)).length
   if (left === 0) return { status: 'completed', reason: 'end_turn' }
   const what = hasGroups(d) ? `some tasks in ${left} hundreds of them` : `${left} of the tasks`
-  const message = `The budget does not cover ${what}.`
-  return { status: 'failed', reason: 'budget', error: { code: 'budget', message } }
+  // what is short is noted where it is a limit outside of the run: no larger budget helps then, but time does
+  const short = (await d.ctx.store.getRun(d.ref, { consistent: true }))?.short
+  const message = `${short ? 'What is left of a limit over time' : 'The budget'} does not cover ${what}.`
+  return { status: 'failed', reason: 'budget', error: { code: short ? 'limit' : 'budget', message } }
 }
 
 const hasGroups = (d: Drive): boolean => d.header.kind === 'root' && (d.run.tasks ?? 0) > GROUP_SIZE

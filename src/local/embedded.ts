@@ -13,7 +13,7 @@ import { createLocalInvoker, type LocalInvoker } from '../invoke/local-invoker.t
 import { createModel } from '../model/model.ts'
 import { checkScript } from '../model/parse-script.ts'
 import { createScriptedModel, type ScriptedModel } from '../model/scripted.ts'
-import type { Logger } from '../ports.ts'
+import type { Logger, OuterLimits } from '../ports.ts'
 import { createPrices } from '../prices/prices.ts'
 import { createTable } from '../store/create-table.ts'
 import { dynamoClient, dynamoTable } from '../store/dynamo-table.ts'
@@ -74,6 +74,8 @@ const GRACE_MS = 2_000
 export async function startEmbedded(options: EmbeddedOptions): Promise<Embedded> {
   const { env, log = errorsOnly } = options
   const settings = readSettings(options)
+  const outerLimits = createFolderLimits(options.teamsDir)
+  if (options.work) await checkLimits(outerLimits)
   const emulator = await startEmulator(options.dataDir)
   const client = dynamoClient({ endpoint: emulator.endpoint })
   await createTable(client, TABLE)
@@ -91,7 +93,7 @@ export async function startEmbedded(options: EmbeddedOptions): Promise<Embedded>
     teams: createFolderTeams(options.teamsDir, { checkScript, log }),
     schedules: createFileSchedules(options.teamsDir, TENANT),
     prices: createPrices(),
-    outerLimits: createFolderLimits(options.teamsDir),
+    outerLimits,
     model: createModel({ env: (name) => env[name], scripted, now: systemClock.now }),
     invoker,
     clock: systemClock,
@@ -125,6 +127,15 @@ export async function startEmbedded(options: EmbeddedOptions): Promise<Embedded>
       client.destroy()
       await emulator.stop()
     },
+  }
+}
+
+/** While the file of limits is wrong no run starts: better to hear of it before one is wanted. */
+async function checkLimits(limits: OuterLimits): Promise<void> {
+  try {
+    await limits.requiredTags(TENANT)
+  } catch (cause) {
+    throw new LocalError((cause as Error).message, { cause })
   }
 }
 

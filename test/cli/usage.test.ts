@@ -1,6 +1,6 @@
 /** Wrong use ends with exit code 2 and a sentence, before anything is started. */
 import { existsSync } from 'node:fs'
-import { mkdtemp, readFile, rm, writeFile } from 'node:fs/promises'
+import { mkdir, mkdtemp, readFile, rm, writeFile } from 'node:fs/promises'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { afterAll, beforeAll, describe, expect, test } from 'vitest'
@@ -97,6 +97,20 @@ describe('wrong use', () => {
       expect(existsSync(data)).toBe(false)
     },
   )
+
+  test('a file of limits that is wrong, with its place', async () => {
+    const teams = join(folder, 'limited')
+    await mkdir(teams)
+    await writeFile(join(teams, 'limits.yaml'), 'limits:\n  - { per: day, max_cost: much }\n')
+    for (const line of [
+      ['run', 'demo', 'go'],
+      ['dev', '--port', '0'],
+    ]) {
+      const { code, err } = await say([...line, '--teams', teams, '--data', join(folder, 'd')])
+      expect(code).toBe(2)
+      expect(err).toMatch(/limits\.yaml:2:\d+: .*max_cost/)
+    }
+  })
 
   test('a setting that is wrong', async () => {
     const { code, err } = await say(['run', 'demo', 'go', '--data', join(folder, 'd')], {

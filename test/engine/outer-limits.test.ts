@@ -284,7 +284,7 @@ test('a raised limit lets a run go on within some minutes, with no call repeated
   await w.rest()
   expect(await w.read(run)).toMatchObject({
     status: 'waiting',
-    error: { code: 'budget', message: expect.stringContaining('the limit of tenant (2026-11-30)') },
+    error: { code: 'limit', message: expect.stringContaining('the limit of tenant (2026-11-30)') },
   })
   w.at.rules = [ofTenant(usd('0.4'))]
   w.clock.move(11 * 60_000)
