@@ -53,6 +53,9 @@ describe.each(WAYS)('%s', (_, options) => {
     const url = options()[0] === '--url' ? ` --url ${local.url}` : ''
     const hint = `"subledger budget ${runId} USD${url}" raises it and goes on, "subledger cancel ${runId}${url}" ends it.`
     expect(ran.err).toContain(hint)
+    const retried = await sub('retry', runId)
+    const raise = `Run ${runId} waits for its budget: raise it with "subledger budget ${runId} USD", and it goes on by itself.`
+    expect(retried).toMatchObject({ code: 2, err: raise })
     const { out: got } = await sub('get', runId)
     expect(got).toContain(hint)
     expect(got).toMatch(/^it waits for its budget; figures as of /m)

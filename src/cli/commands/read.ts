@@ -132,26 +132,39 @@ export const calls = reading(
   },
 )
 
-export const list = reading(
-  'list [--json]',
-  'runs, newest first',
-  [],
-  (client) => client.all<RunView>('/v1/runs', 'runs'),
-  (io, runs) => {
-    const header = ['run', 'team', 'status', 'round', 'created', 'calls', 'cost']
-    const rows = runs.map((r) => [
-      r.runId,
-      oneLine(r.team, 40),
-      r.status,
-      String(r.round),
-      r.createdAt,
-      // the run's own item is brought up to date when a round ends
-      hasEnded(r) ? count(r.usage.calls) : '…',
-      hasEnded(r) ? money(r) : '…',
-    ])
-    for (const line of table([header, ...rows], [3, 5, 6])) io.out(line)
+export const list: Command = {
+  usage: 'list [--status S] [--team T] [--json]',
+  summary: 'runs, newest first; those of one status (running, waiting, completed, failed or cancelled), or of one team',
+  async run(io, argv) {
+    const args = readArguments(argv, { ...CONNECTION, status: { type: 'string' }, team: { type: 'string' } }, [])
+    const query = new URLSearchParams()
+    for (const name of ['status', 'team']) {
+      const value = args.text(name)
+      if (value !== undefined) query.set(name, value)
+    }
+    return withConnection(io, args, { work: false, teams: false }, async ({ client }) => {
+      const runs = await client.all<RunView>(query.size > 0 ? `/v1/runs?${query}` : '/v1/runs', 'runs')
+      if (args.flag('json')) io.out(JSON.stringify(runs, null, 2))
+      else printList(io, runs)
+      return EXIT.ok
+    })
   },
-)
+}
+
+function printList(io: Io, runs: readonly RunView[]): void {
+  const header = ['run', 'team', 'status', 'round', 'created', 'calls', 'cost']
+  const rows = runs.map((r) => [
+    r.runId,
+    oneLine(r.team, 40),
+    r.status,
+    String(r.round),
+    r.createdAt,
+    // the run's own item is brought up to date when a round ends
+    hasEnded(r) ? count(r.usage.calls) : '…',
+    hasEnded(r) ? money(r) : '…',
+  ])
+  for (const line of table([header, ...rows], [3, 5, 6])) io.out(line)
+}
 
 export const teams = reading(
   'teams [--json]',
