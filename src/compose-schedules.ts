@@ -29,18 +29,47 @@ export async function readSchedules(dir: string): Promise<readonly FileSchedule[
     if ((e as NodeJS.ErrnoException).code === 'ENOENT') return []
     throw e
   }
-  const value: unknown = parse(text) ?? {}
-  if (!isMap(value)) throw new Error(`${file}: it must be a map with the key "schedules"`)
-  const { schedules = {}, ...others } = value
-  const [other] = Object.keys(others)
-  if (other !== undefined) throw new Error(`${file}: the key "${other}" is not known: there is "schedules" alone`)
-  if (!isMap(schedules)) throw new Error(`${file}: schedules must be a map of names`)
-  return Object.entries(schedules).map(([id, body]) => read(file, id, body))
+  const { schedules, errors } = parseSchedules(text, file)
+  if (errors.length > 0) throw new Error(errors.join('\n'))
+  return schedules
 }
 
-function read(file: string, id: string, body: unknown): FileSchedule {
+/** @returns what stands in a file, and a line for each thing that is wrong, with the file and the schedule's name */
+export function parseSchedules(
+  text: string,
+  file: string,
+): { readonly schedules: readonly FileSchedule[]; readonly errors: readonly string[] } {
+  const wrong = (what: string) => ({ schedules: [], errors: [`${file}: ${what}`] })
+  let value: unknown
+  try {
+    value = parse(text) ?? {}
+  } catch (e) {
+    return wrong(`it is not valid YAML: ${(e as Error).message.split('\n')[0]!.replace(/:$/, '')}`)
+  }
+  if (!isMap(value)) return wrong('it must be a map with the key "schedules"')
+  const { schedules: map = {}, ...others } = value
+  const [other] = Object.keys(others)
+  if (other !== undefined) return wrong(`the key "${other}" is not known: there is "schedules" alone`)
+  if (!isMap(map)) return wrong('schedules must be a map of names')
+  const schedules: FileSchedule[] = []
+  const errors: string[] = []
+  for (const [id, body] of Object.entries(map)) {
+    try {
+      schedules.push(read(id, body))
+    } catch (e) {
+      if (!(e instanceof WrongSchedule)) throw e
+      errors.push(`${file}: schedules.${id}: ${e.message}`)
+    }
+  }
+  return { schedules, errors }
+}
+
+/** What is wrong with one schedule. */
+class WrongSchedule extends Error {}
+
+function read(id: string, body: unknown): FileSchedule {
   const fail = (what: string): never => {
-    throw new Error(`${file}: schedules.${id}: ${what}`)
+    throw new WrongSchedule(what)
   }
   if (!SCHEDULE_ID.test(id)) return fail('a name has letters, digits, - and _, at most 64')
   if (!isMap(body)) return fail('must be a map')

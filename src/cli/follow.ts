@@ -1,14 +1,14 @@
-import type { ApprovalView } from '../http/approvals.ts'
 import type { EventView } from '../http/events/session-events.ts'
 import type { RunView } from '../http/views/run.ts'
 import type { SessionView } from '../http/views/session.ts'
 import type { Client } from './client.ts'
 import type { Connection } from './connect.ts'
 import { eventLines, watchEvents } from './events.ts'
+import { asks, openApprovals, standing, urlOption, waitingHint } from './hints.ts'
 import { EXIT, type ExitCode, type Io } from './io.ts'
 import { taskLines } from './task-lines.ts'
-import { count, money, oneLine, printable } from './text.ts'
-import { remarks, treeLines } from './tree.ts'
+import { count, money, printable } from './text.ts'
+import { remarks, treeLines, whyEnded } from './tree.ts'
 
 const FIRST_LOOK_MS = 50
 const SLOWEST_LOOK_MS = 1_000
@@ -27,7 +27,6 @@ async function awaitsPeople(client: Client, run: RunView): Promise<boolean> {
 }
 
 const sessionsOf = (client: Client, runId: string) => client.all<SessionView>(`${runPath(runId)}/sessions`, 'sessions')
-const asks = (s: SessionView): boolean => s.status === 'waiting' && s.stopReason === 'approval'
 
 /** Looks at a run until it has ended or waits for its budget, or `until` says so. Undefined: the user interrupted. */
 export async function waitForEnd(
@@ -74,11 +73,8 @@ export async function followRun(
   const sessions = await sessionsOf(client, runId)
   if (options.json) io.out(JSON.stringify({ run: ended, sessions }, null, 2))
   else await printRun(io, client, ended, sessions)
-  if (ended.status === 'waiting')
-    io.err(
-      `The run is out of budget: "subledger budget ${runId} USD" raises it and goes on, "subledger cancel" ends it.`,
-    )
-  if (ended.status === 'running') await tellOpen(io, client, runId, sessions)
+  if (ended.status === 'waiting') io.err(waitingHint(ended, url))
+  if (ended.status === 'running') await tellOpen(io.err, client, runId, url, sessions)
   return ended.status === 'completed' ? EXIT.ok : EXIT.failed
 }
 
@@ -141,20 +137,21 @@ export function detached(
   io.err(
     embedded
       ? `Interrupted. Run ${runId} is kept and goes on with the next "subledger dev" on the same data.`
-      : `Detached. Run ${runId} goes on; "subledger get ${runId} --url ${url}" shows it.`,
+      : `Detached. Run ${runId} goes on; "subledger get ${runId}${urlOption(url)}" shows it.`,
   )
   return EXIT.interrupted
 }
 
 /** What a run waits for, and how it is answered. */
-export async function tellOpen(io: Io, client: Client, runId: string, known?: readonly SessionView[]): Promise<void> {
+export async function tellOpen(
+  print: (line: string) => void,
+  client: Client,
+  runId: string,
+  url: string | undefined,
+  known?: readonly SessionView[],
+): Promise<void> {
   const sessions = known ?? (await sessionsOf(client, runId))
-  const waiting = new Set(sessions.filter(asks).map((s) => s.sessionId))
-  const all = await client.all<ApprovalView>(`${runPath(runId)}/approvals`, 'approvals')
-  io.err('The run waits for approval. Approve each call, or deny it with --deny:')
-  for (const a of all)
-    if (a.decision === null && waiting.has(a.sessionId))
-      io.err(`  subledger approve ${runId} ${a.approvalId}    ${oneLine(`${a.tool} ${a.arguments}`, 200)}`)
+  for (const line of await openApprovals(client, runId, sessions, url)) print(line)
 }
 
 export async function printRun(io: Io, client: Client, run: RunView, sessions: readonly SessionView[]): Promise<void> {
@@ -162,7 +159,8 @@ export async function printRun(io: Io, client: Client, run: RunView, sessions: r
   io.out('')
   for (const line of treeLines(run, sessions)) io.out(line)
   for (const line of remarks(run)) io.out(line)
-  if (!hasEnded(run)) io.out(`it goes on; figures as of ${run.asOf}`)
+  for (const line of whyEnded(run, sessions)) io.out(line)
+  if (!hasEnded(run)) io.out(standing(run, sessions))
   if (run.output !== null) {
     io.out('')
     for (const line of printable(run.output).split('\n')) io.out(line)

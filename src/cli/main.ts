@@ -5,6 +5,7 @@ import { ApiError } from './client.ts'
 import type { Command } from './command.ts'
 import { EXIT, type ExitCode, type Io, UsageError } from './io.ts'
 import { printable } from './text.ts'
+import { inWordsOfCommands, untold } from './words.ts'
 
 /** Each command is loaded when it is used: `validate` needs no table and no model. */
 const COMMANDS: { readonly [name: string]: () => Promise<Command> } = {
@@ -71,9 +72,8 @@ function told(io: Io, e: unknown): ExitCode {
     return EXIT.usage
   }
   if (e instanceof ApiError || SubledgerError.is(e)) {
-    io.err(printable(inWordsOfCommands(e.message, e.code)))
-    const untold = e.issues.filter((i) => !e.message.includes(i.path) || !e.message.includes(i.message))
-    for (const i of untold) io.err(`  ${printable(`${inWordsOfCommands(i.path)} ${i.message}`.trim())}`)
+    io.err(printable(inWordsOfCommands(e.message)))
+    for (const i of untold(e)) io.err(`  ${printable(inWordsOfCommands(`${i.path} ${i.message}`.trim()))}`)
     // a server that fails is no fault of the user; one that does not know what it was asked for is told so
     return (e.status >= 400 && e.status < 500) || e.status === 501 ? EXIT.usage : EXIT.failed
   }
@@ -83,21 +83,6 @@ function told(io: Io, e: unknown): ExitCode {
   }
   io.err(printable(e instanceof Error ? (e.stack ?? e.message) : String(e)))
   return EXIT.failed
-}
-
-/** What the API says of its routes and fields, as somebody at a terminal knows it. */
-function inWordsOfCommands(text: string, code: string | null = null): string {
-  const instead = code !== null && Object.hasOwn(INSTEAD, code) ? INSTEAD[code]! : ''
-  return text
-    .replace(/ (?:GET|POST|PUT|DELETE) \/v1\/\S+ [^.]*\./g, instead)
-    .replace(/^The body: /, '')
-    .replace(/\/budget(\/usd)?(?![/\w])/g, '--budget')
-    .replace(/(^|\s)\/agent(?![/\w])/g, '$1--agent')
-}
-
-const INSTEAD: { readonly [code: string]: string } = {
-  unknown_run: ' "subledger list" lists them.',
-  unknown_session: ' "subledger sessions RUN" lists them.',
 }
 
 async function version(): Promise<string> {

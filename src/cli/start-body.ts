@@ -1,9 +1,12 @@
 import { readFile, stat } from 'node:fs/promises'
 import { basename, dirname } from 'node:path'
+import { parseJson } from '../http/json.ts'
 import { MAX_NAME_BYTES, NAME } from '../team/reader.ts'
+import type { Client } from './client.ts'
 import { type Arguments, CONNECTION } from './command.ts'
 import type { ConnectOptions } from './connect.ts'
 import { type Io, UsageError } from './io.ts'
+import { ofTaskFile } from './words.ts'
 
 const TEAM_FILE = /\.ya?ml$/
 
@@ -13,13 +16,17 @@ export const START_OPTIONS = {
   agent: { type: 'string' },
   tasks: { type: 'string' },
   budget: { type: 'string' },
+  tag: { type: 'string', multiple: true },
 } as const
 
 export const START_NAMES = ['TEAM', '[INPUT]'] as const
 
 export interface Start {
-  /** what `POST /v1/runs` takes */
-  readonly body: object
+  /**
+   * sends it to `POST /v1/runs`, or to that route with a query
+   * @throws ApiError that names the file of tasks where something in it is wrong
+   */
+  readonly send: <T>(client: Client, path: string) => Promise<T>
   /** where its team is looked for */
   readonly connect: Pick<ConnectOptions, 'teams' | 'teamsDir'>
 }
@@ -34,15 +41,37 @@ export async function readStart(io: Io, args: Arguments): Promise<Start> {
     throw new UsageError('A run starts from an INPUT or from --tasks FILE: neither is there.')
   const file = await teamFile(io, args, team)
   const [agent, budget] = [args.text('agent'), args.text('budget')]
+  const tags = readTags(args.texts('tag'))
+  const body = {
+    team: file?.name ?? team,
+    ...(agent !== undefined && { agent }),
+    ...(budget !== undefined && { budget: { usd: budget } }),
+    ...(tags && { tags }),
+    ...(tasksFile !== undefined ? { tasks: await readTasks(tasksFile) } : { input }),
+  }
   return {
-    body: {
-      team: file?.name ?? team,
-      ...(agent !== undefined && { agent }),
-      ...(budget !== undefined && { budget: { usd: budget } }),
-      ...(tasksFile !== undefined ? { tasks: await readTasks(tasksFile) } : { input }),
+    async send(client, path) {
+      try {
+        return await client.post(path, body)
+      } catch (e) {
+        throw tasksFile === undefined ? e : ofTaskFile(e, tasksFile)
+      }
     },
     connect: { teams: true, ...(file && { teamsDir: file.dir }) },
   }
+}
+
+/** @throws UsageError where one is not NAME=VALUE, or is there twice */
+function readTags(texts: readonly string[]): { readonly [name: string]: string } | undefined {
+  const tags = new Map<string, string>()
+  for (const text of texts) {
+    const at = text.indexOf('=')
+    if (at < 1) throw new UsageError(`--tag is "${text}": it must be NAME=VALUE, such as --tag customer=acme.`)
+    const name = text.slice(0, at)
+    if (tags.has(name)) throw new UsageError(`--tag ${name} is given twice.`)
+    tags.set(name, text.slice(at + 1))
+  }
+  return tags.size > 0 ? Object.fromEntries(tags) : undefined
 }
 
 /** A team that is named by its file; undefined: it is named by its name. */
@@ -81,8 +110,9 @@ async function readTasks(file: string): Promise<unknown> {
     throw new UsageError(`The file of tasks ${file} cannot be read: ${(e as NodeJS.ErrnoException).code ?? e}.`)
   }
   try {
-    return JSON.parse(text)
+    return parseJson(text)
   } catch (e) {
-    throw new UsageError(`The file of tasks ${file} is not valid JSON: ${(e as Error).message}.`)
+    // what is read there as a rule is the body of a request
+    throw new UsageError((e as Error).message.replace(/^The body/, `The file of tasks ${file}`))
   }
 }

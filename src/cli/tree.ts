@@ -1,4 +1,4 @@
-import type { RunView } from '../http/views/run.ts'
+import type { BudgetView, RunView } from '../http/views/run.ts'
 import type { SessionView } from '../http/views/session.ts'
 import { count, money, oneLine, plural, table } from './text.ts'
 
@@ -39,8 +39,39 @@ export function remarks(run: RunView): string[] {
     lines.push(`beside it unknown: ${plural(run.unknown.calls, 'call')}, at most ${money(run.unknown)}`)
   if (run.unpricedCalls > 0)
     lines.push(`${plural(run.unpricedCalls, 'call')} without a known price: more was spent than the cost says`)
+  if (run.budget) lines.push(budgetLine(run, run.budget))
   if (run.error) lines.push(`error: ${oneLine(`${run.error.code}: ${run.error.message}`, 400)}`)
   return lines
+}
+
+const amount = (usd: string | null): string => (usd === null ? 'not known' : `$${usd}`)
+
+/** `budget: $1, spent $0.7, unknown $0, held $0.2, available $0.1; at most 5,000 tokens` */
+function budgetLine(run: RunView, { usd, tokens, heldUsd, availableUsd }: BudgetView): string {
+  const parts = [
+    `$${usd}`,
+    `spent ${money(run)}`,
+    `unknown ${amount(run.unknown.costUsd)}`,
+    `held ${amount(heldUsd)}`,
+    `available ${amount(availableUsd)}`,
+  ]
+  const ofTokens = tokens === null ? [] : [`at most ${count(tokens)} tokens`]
+  return `budget: ${[...(usd === null ? [] : [parts.join(', ')]), ...ofTokens].join('; ')}`
+}
+
+/** Sessions that failed, at most: each may have its own reason. */
+const MOST_REASONS = 10
+
+/** Why sessions below the root have failed or were cancelled. The run tells of its root, and a list of its tasks. */
+export function whyEnded(run: RunView, sessions: readonly SessionView[]): string[] {
+  const ended = inOrder(sessions)
+    .map(({ session }) => session)
+    .filter((s) => s.error !== null && s.kind !== 'root' && !(s.kind === 'task' && run.tasks !== null))
+  const lines = ended
+    .slice(0, MOST_REASONS)
+    .map((s) => `${agentName(s)} (${s.sessionId.slice(0, 6)}): ${oneLine(s.error!.message, 200)}`)
+  const more = ended.length - lines.length
+  return more > 0 ? [...lines, `and ${count(more)} more`] : lines
 }
 
 const statusText = (s: SessionView): string =>

@@ -82,14 +82,14 @@ export type NextTime = (after: number) => number | undefined
  * @throws RangeError that says what is wrong with the expression or the time zone
  */
 export function readSchedule(expression: string, timezone: string, from: number): NextTime {
-  const m = /^(cron|rate)\(([^()]*)\)$/.exec(expression.trim())
+  const m = /^(cron|rate)\((.*)\)$/s.exec(expression.trim())
   if (!m) throw new RangeError('must be cron(...) or rate(...)')
   return m[1] === 'rate' ? readRate(m[2]!, from) : readCron(m[2]!, timezone)
 }
 
 function readRate(text: string, from: number): NextTime {
   const m = /^([1-9]\d{0,5}) (minute|hour|day)(s?)$/.exec(text.trim())
-  if (!m || (m[1] === '1') !== (m[3] === '')) throw new RangeError('must be such as rate(1 hour) or rate(5 minutes)')
+  if (!m || (m[1] === '1') !== (m[3] === '')) throw new RangeError('must be such as "5 minutes", "1 hour" or "1 day"')
   const every = Number(m[1]) * UNITS[m[2]!]!
   return (after) => from + (Math.max(0, Math.floor((after - from) / every)) + 1) * every
 }

@@ -16,7 +16,7 @@ const LAST_STEP_MS = 10_000
  */
 export async function deleteRun(ctx: Pick<EngineContext, 'store' | 'clock'>, ref: RunRef): Promise<void> {
   const run = await ctx.store.getRun(ref, { consistent: true })
-  if (!run) throw new SubledgerError('unknown_run', `There is no run ${ref.runId}.`)
+  if (!run) throw new SubledgerError('unknown_run', `There is no run "${ref.runId}". GET /v1/runs lists them.`)
   if (isTerminal(run)) {
     const now = ctx.clock.now()
     const dueAt = Math.max(now, (run.finishedAt ?? now) + LATE_ANSWERS_MS)

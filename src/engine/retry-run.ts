@@ -36,7 +36,9 @@ export async function retryRun(
   if (run.status === 'waiting') {
     throw new SubledgerError(
       'run_active',
-      `Run ${ref.runId} waits for its budget: raise it with PUT /v1/runs/${ref.runId}/budget, and it goes on by itself.`,
+      run.error?.code === 'limit'
+        ? `Run ${ref.runId} waits for a limit over time, and goes on by itself when there is enough again.`
+        : `Run ${ref.runId} waits for its budget: raise it with PUT /v1/runs/${ref.runId}/budget, and it goes on by itself.`,
     )
   }
   if (!isTerminal(run)) throw active(ref)

@@ -85,7 +85,7 @@ export function createFolderTeams(dir: string, options: FolderOptions): Teams {
         const names = [...found.keys()]
         const there = names.length > 0 ? `there are: ${names.join(', ')}` : 'the folder of teams is empty'
         const which = NAME.test(name) && name.length <= MAX_NAME_BYTES ? `team "${name}"` : 'team of that name'
-        throw new SubledgerError('unknown_team', `there is no ${which}; ${there}`)
+        throw new SubledgerError('unknown_team', `There is no ${which}; ${there}.`)
       }
       const { team, problems } = await load(file)
       if (team) return team

@@ -55,6 +55,15 @@ describe.each(WAYS)('%s', (_, options) => {
     expect(ran.err).toContain('transfer_task {"agent":"worker","task":"part 1"}')
     const [[runId, first], [, second]] = approvals(ran.err) as [readonly [string, string], readonly [string, string]]
 
+    for (const command of ['get', 'sessions']) {
+      const { out } = await sub(command, runId)
+      expect(approvals(out)).toEqual(approvals(ran.err))
+      expect(out).toContain('The run waits for approval.')
+    }
+    expect((await sub('get', runId)).out).toMatch(/^it waits for approval; figures as of /m)
+    const url = options()[0] === '--url' ? ` --url ${local.url} ` : '    transfer_task'
+    expect(ran.err).toContain(`subledger approve ${runId} ${first}${url}`)
+
     const half = await sub('approve', runId, first)
     expect(half.code).toBe(1)
     expect(approvals(half.err)).toEqual([[runId, second]])

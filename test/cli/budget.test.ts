@@ -50,7 +50,17 @@ describe.each(WAYS)('%s', (_, options) => {
     const ran = await sub('run', 'crew', 'go', '--budget', '0.90')
     expect(ran.code).toBe(1)
     const runId = /run (\w{26})/.exec(ran.out)![1]!
-    expect(ran.err).toContain(`"subledger budget ${runId} USD" raises it`)
+    const url = options()[0] === '--url' ? ` --url ${local.url}` : ''
+    const hint = `"subledger budget ${runId} USD${url}" raises it and goes on, "subledger cancel ${runId}${url}" ends it.`
+    expect(ran.err).toContain(hint)
+    const retried = await sub('retry', runId)
+    const raise = `Run ${runId} waits for its budget: raise it with "subledger budget ${runId} USD", and it goes on by itself.`
+    expect(retried).toMatchObject({ code: 2, err: raise })
+    const { out: got } = await sub('get', runId)
+    expect(got).toContain(hint)
+    expect(got).toMatch(/^it waits for its budget; figures as of /m)
+    expect(got).not.toContain('it goes on')
+    expect(got).toMatch(/^budget: \$0\.9, spent \$0\.7, unknown \$0, held \$0, available \$0\.2$/m)
     const { run: poor } = await shown('get', runId)
     expect(poor).toMatchObject({ status: 'waiting', stopReason: 'budget', costUsd: '0.7' })
     expect(poor.budget).toEqual({ usd: '0.9', tokens: null, heldUsd: '0', availableUsd: '0.2', warnedAt: null })

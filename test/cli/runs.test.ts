@@ -87,7 +87,9 @@ describe.each(WAYS)('%s', (_, options) => {
     expect((await sub('cancel', runId)).out).toBe(`run ${runId} had ended already: completed`)
     expect(await sub('delete', runId)).toMatchObject({ code: 0, out: `run ${runId} is deleted` })
     expect((await sub('get', runId)).code).toBe(2)
-    expect((await sub('delete', runId)).code).toBe(2)
+    const gone = `There is no run "${runId}". "subledger list" lists them.`
+    expect(await sub('delete', runId)).toMatchObject({ code: 2, err: gone })
+    expect(await sub('get', runId)).toMatchObject({ code: 2, err: gone })
   })
 
   test('a list of tasks has a session for each and no model that leads them', async () => {
@@ -146,13 +148,25 @@ describe.each(WAYS)('%s', (_, options) => {
     expect(again).toMatchObject({ code: 1, out: expect.stringContaining('round 2') })
     expect(again.err).toContain('goes on in round 2')
     const refused = await sub('retry', failed, '--session', 'x', '--session', 'y')
-    expect(refused).toMatchObject({ code: 2, err: expect.stringContaining('leave "sessions" out') })
+    expect(refused).toMatchObject({ code: 2, err: expect.stringMatching(/^--session: .*leave --session out\.$/) })
     const done = /run (\w{26})/.exec((await sub('run', 'lead', 'go')).out)![1]!
     expect(await sub('retry', done)).toMatchObject({ code: 2, err: expect.stringContaining('nothing to retry') })
   })
 
   test.each<[what: string, argv: string[], text: RegExp]>([
-    ['an unknown team', ['run', 'nobody', 'go'], /nobody/],
+    ['an unknown team', ['run', 'nobody', 'go'], /^There is no team "nobody"; there are: .*\.$/],
+    ['an empty input', ['run', 'lead', ' '], /^The input must not be empty\.$/],
+    ['an empty further input', ['input', '01K74V2QHG0000000000000000', ''], /^The input must not be empty\.$/],
+    ['a budget that is no amount', ['budget', '01K74V2QHG0000000000000000', 'much'], /^USD must be an amount in USD /],
+    ['an unknown status', ['list', '--status', 'over'], /^--status must be one of running, .*cancelled\.$/],
+    ['a tag that is none', ['run', 'lead', 'go', '--tag', 'acme'], /^--tag is "acme": it must be NAME=VALUE/],
+    ['a tag given twice', ['run', 'lead', 'go', '--tag', 'a=1', '--tag', 'a=2'], /^--tag a is given twice\./],
+    [
+      'a tag that is too long',
+      ['run', 'lead', 'go', '--tag', `a=${'x'.repeat(5000)}`],
+      /^--tag has a tag of more than/,
+    ],
+
     ['an unknown agent', ['run', 'lead', 'go', '--agent', 'nobody'], /no agent "nobody"/],
     ['a team file with an error', ['run', 'broken', 'go'], /broken\.yaml:3:\d+/],
     [
@@ -189,9 +203,31 @@ describe.each(WAYS)('%s', (_, options) => {
     expect(`${out}${err}`.match(/OPENAI_API_KEY/g)).toHaveLength(1)
   })
 
+  test('runs have tags, and are listed by their status and their team', async () => {
+    const { run } = await json<{ run: RunView }>('run', 'lead', 'go', '--tag', 'customer=acme', '--tag', 'note=a=b')
+    expect(run.tags).toEqual({ customer: 'acme', note: 'a=b' })
+    await sub('run', 'failing', 'go')
+    const listed = await json<RunView[]>('list', '--status', 'completed', '--team', 'lead')
+    expect(listed.map((r) => r.runId)).toContain(run.runId)
+    expect(listed.every((r) => r.status === 'completed' && r.team === 'lead')).toBe(true)
+    expect((await sub('list', '--status', 'failed')).out).not.toContain(run.runId)
+  })
+
+  test('a file of tasks that is no JSON is told with line and column', async () => {
+    await writeFile(join(folder, 'no.json'), '[\n  x\n]')
+    const { code, err } = await sub('run', 'lead', '--tasks', join(folder, 'no.json'))
+    expect(code).toBe(2)
+    expect(err).toContain(
+      `The file of tasks ${join(folder, 'no.json')} is not valid JSON: a value is expected at line 2`,
+    )
+    expect(err.match(/not valid JSON/g)).toHaveLength(1)
+  })
+
   test('tasks that are wrong are told by their place', async () => {
+    const both = await sub('run', 'lead', '--agent', 'worker', '--tasks', join(folder, 'tasks.json'))
+    expect(both).toMatchObject({ code: 2, err: 'There are both --agent and --tasks: each task names its own agent.' })
     const { code, err } = await sub('run', 'lead', '--tasks', join(folder, 'wrong-tasks.json'))
-    expect({ code, err }).toEqual({ code: 2, err: '/tasks/0/task is missing.' })
+    expect({ code, err }).toEqual({ code: 2, err: `${join(folder, 'wrong-tasks.json')}: tasks[0].task is missing.` })
   })
 })
 

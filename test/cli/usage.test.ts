@@ -34,7 +34,7 @@ describe('wrong use', () => {
     ['run ./teams go', /"\.\/teams" is a folder\. Say which team of it is meant: subledger run TEAM --teams \.\/teams/],
     ['run ./README.md go', /"\.\/README\.md" is no team file: its name must end in \.yaml/],
     ['estimate demo', /neither is there/],
-    ['estimate nobody go', /there is no team "nobody"/],
+    ['estimate nobody go', /There is no team "nobody"/],
     ['get', /RUN is missing/],
     ['get a b', /"b" is one argument too many/],
     ['messages a', /SESSION is missing/],

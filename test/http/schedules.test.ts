@@ -95,6 +95,12 @@ describe('over the API', () => {
     expect(problem.errors!.map((e) => e.path)).toContain(path)
   })
 
+  test.each(['1 minutes', 'rate(5 minutes)', '5'])('a rate is told in the form that it has here: %s', async (rate) => {
+    const body = { rate, team: 'echo', input: 'x', budget }
+    const problem = expectProblem(await api.post('/v1/schedules', body), 400, 'bad_request')
+    expect(problem.errors).toEqual([{ path: '/rate', message: 'must be such as "5 minutes", "1 hour" or "1 day"' }])
+  })
+
   test('what could never start is refused', async () => {
     expectProblem(await api.post('/v1/schedules', { ...good, team: 'nobody' }), 404, 'unknown_team')
     expectProblem(await api.post('/v1/schedules', { ...good, agent: 'nobody' }), 400, 'unknown_agent')

@@ -73,12 +73,12 @@ describe('a folder of team files', () => {
     await write('b.yaml', 'agents: {}')
     const e = await refusal(createFolderTeams(dir, { log }).get('c'))
     expect(e.code).toBe('unknown_team')
-    expect(e.message).toBe('there is no team "c"; there are: a, b')
+    expect(e.message).toBe('There is no team "c"; there are: a, b.')
   })
 
   test('says when there are none', async () => {
     const e = await refusal(createFolderTeams(dir, { log }).get('c'))
-    expect(e.message).toBe('there is no team "c"; the folder of teams is empty')
+    expect(e.message).toBe('There is no team "c"; the folder of teams is empty.')
   })
 
   test.each([

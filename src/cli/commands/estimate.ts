@@ -6,16 +6,16 @@ import { readStart, START_NAMES, START_OPTIONS } from '../start-body.ts'
 import { count, oneLine, plural, printable, table } from '../text.ts'
 
 export const estimate: Command = {
-  usage: 'estimate TEAM [INPUT] [--agent A] [--tasks FILE] [--budget USD] [--json]',
+  usage: 'estimate TEAM [INPUT] [--agent A] [--tasks FILE] [--budget USD] [--tag NAME=VALUE]… [--json]',
   summary: 'the least and the most that a run may cost, before it starts; nothing is started or written',
   run: (io, argv) => estimateStart(io, readArguments(argv, START_OPTIONS, START_NAMES)),
 }
 
 /** What `run --dry-run` does, too. */
 export async function estimateStart(io: Io, args: Arguments): Promise<ExitCode> {
-  const { body, connect } = await readStart(io, args)
+  const { send, connect } = await readStart(io, args)
   return withConnection(io, args, { ...connect, work: false, books: 'none' }, async ({ client }) => {
-    const found = await client.post<EstimateView>('/v1/runs?dryRun=true', body)
+    const found = await send<EstimateView>(client, '/v1/runs?dryRun=true')
     if (args.flag('json')) io.out(JSON.stringify(found, null, 2))
     else printEstimate(io, found)
     return EXIT.ok

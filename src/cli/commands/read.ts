@@ -3,10 +3,11 @@ import type { MessageView } from '../../http/views/message.ts'
 import type { RunView } from '../../http/views/run.ts'
 import type { SessionView } from '../../http/views/session.ts'
 import type { Client } from '../client.ts'
-import { CONNECTION, type Command, readArguments } from '../command.ts'
-import { withConnection } from '../connect.ts'
-import { hasEnded, printRun, runPath } from '../follow.ts'
-import { EXIT, type Io } from '../io.ts'
+import { type Arguments, CONNECTION, type Command, readArguments } from '../command.ts'
+import { type Connection, withConnection } from '../connect.ts'
+import { hasEnded, printRun, runPath, tellOpen } from '../follow.ts'
+import { waitingHint } from '../hints.ts'
+import { EXIT, type ExitCode, type Io } from '../io.ts'
 import { count, money, oneLine, printable, table } from '../text.ts'
 import { agentName, inOrder, treeLines } from '../tree.ts'
 
@@ -45,31 +46,49 @@ export const get: Command = {
   summary: 'a run with its tree, tokens, cost and answer, or the answers to its tasks',
   async run(io, argv) {
     const args = readArguments(argv, CONNECTION, ['RUN'])
-    return withConnection(io, args, { work: false, teams: false }, async ({ client }) => {
-      const { run, sessions } = await runWithSessions(client, args.positionals[0]!)
-      if (args.flag('json')) io.out(JSON.stringify({ run, sessions }, null, 2))
-      else await printRun(io, client, run, sessions)
-      return EXIT.ok
+    return oneRun(io, args, async ({ client, url }, { run, sessions }) => {
+      await printRun(io, client, run, sessions)
+      if (run.status === 'waiting') io.out(waitingHint(run, url))
     })
   },
 }
 
-export const sessions = reading(
-  'sessions RUN [--json]',
-  'the sessions of a run as a tree',
-  ['RUN'],
-  (client, [runId]) => runWithSessions(client, runId!),
-  (io, { run, sessions }) => {
-    for (const line of treeLines(run, sessions)) io.out(line)
-    io.out('')
-    const rows = inOrder(sessions).map(({ session: s, branch }) => [
-      branch + agentName(s),
-      s.sessionId,
-      oneLine(s.task ?? '', 60),
-    ])
-    for (const line of table(rows)) io.out(line)
+export const sessions: Command = {
+  usage: 'sessions RUN [--json]',
+  summary: 'the sessions of a run as a tree',
+  async run(io, argv) {
+    const args = readArguments(argv, CONNECTION, ['RUN'])
+    return oneRun(io, args, async (_connection, { run, sessions }) => {
+      for (const line of treeLines(run, sessions)) io.out(line)
+      io.out('')
+      const rows = inOrder(sessions).map(({ session: s, branch }) => [
+        branch + agentName(s),
+        s.sessionId,
+        oneLine(s.task ?? '', 60),
+      ])
+      for (const line of table(rows)) io.out(line)
+    })
   },
-)
+}
+
+/** Prints a run, and below it what it asks people about. */
+function oneRun(
+  io: Io,
+  args: Arguments,
+  print: (connection: Connection, found: { run: RunView; sessions: SessionView[] }) => Promise<void>,
+): Promise<ExitCode> {
+  const runId = args.positionals[0]!
+  return withConnection(io, args, { work: false, teams: false }, async (connection) => {
+    const { client, url } = connection
+    const found = await runWithSessions(client, runId)
+    if (args.flag('json')) io.out(JSON.stringify(found, null, 2))
+    else {
+      await print(connection, found)
+      if (!hasEnded(found.run)) await tellOpen(io.out, client, runId, url, found.sessions)
+    }
+    return EXIT.ok
+  })
+}
 
 export const messages = reading(
   'messages RUN SESSION [--json]',
@@ -113,26 +132,39 @@ export const calls = reading(
   },
 )
 
-export const list = reading(
-  'list [--json]',
-  'runs, newest first',
-  [],
-  (client) => client.all<RunView>('/v1/runs', 'runs'),
-  (io, runs) => {
-    const header = ['run', 'team', 'status', 'round', 'created', 'calls', 'cost']
-    const rows = runs.map((r) => [
-      r.runId,
-      oneLine(r.team, 40),
-      r.status,
-      String(r.round),
-      r.createdAt,
-      // the run's own item is brought up to date when a round ends
-      hasEnded(r) ? count(r.usage.calls) : '…',
-      hasEnded(r) ? money(r) : '…',
-    ])
-    for (const line of table([header, ...rows], [3, 5, 6])) io.out(line)
+export const list: Command = {
+  usage: 'list [--status S] [--team T] [--json]',
+  summary: 'runs, newest first; those of one status (running, waiting, completed, failed or cancelled), or of one team',
+  async run(io, argv) {
+    const args = readArguments(argv, { ...CONNECTION, status: { type: 'string' }, team: { type: 'string' } }, [])
+    const query = new URLSearchParams()
+    for (const name of ['status', 'team']) {
+      const value = args.text(name)
+      if (value !== undefined) query.set(name, value)
+    }
+    return withConnection(io, args, { work: false, teams: false }, async ({ client }) => {
+      const runs = await client.all<RunView>(query.size > 0 ? `/v1/runs?${query}` : '/v1/runs', 'runs')
+      if (args.flag('json')) io.out(JSON.stringify(runs, null, 2))
+      else printList(io, runs)
+      return EXIT.ok
+    })
   },
-)
+}
+
+function printList(io: Io, runs: readonly RunView[]): void {
+  const header = ['run', 'team', 'status', 'round', 'created', 'calls', 'cost']
+  const rows = runs.map((r) => [
+    r.runId,
+    oneLine(r.team, 40),
+    r.status,
+    String(r.round),
+    r.createdAt,
+    // the run's own item is brought up to date when a round ends
+    hasEnded(r) ? count(r.usage.calls) : '…',
+    hasEnded(r) ? money(r) : '…',
+  ])
+  for (const line of table([header, ...rows], [3, 5, 6])) io.out(line)
+}
 
 export const teams = reading(
   'teams [--json]',

@@ -1,5 +1,6 @@
 import { readFile } from 'node:fs/promises'
 import { basename } from 'node:path'
+import { parseSchedules, SCHEDULES_FILE } from '../../compose-schedules.ts'
 import { checkScript } from '../../model/parse-script.ts'
 import type { PriceTable } from '../../prices/price-table.ts'
 import { loadPrices } from '../../prices/prices.ts'
@@ -14,7 +15,7 @@ import { plural, printable } from '../text.ts'
 
 export const validate: Command = {
   usage: 'validate FILE… [--lenient]',
-  summary: 'check team files; what is wrong is told with file, line and column',
+  summary: 'check team files, limits.yaml and schedules.yaml; what is wrong is told with its place',
   async run(io, argv) {
     const args = readArguments(argv, { lenient: { type: 'boolean' } }, ['FILE', '[FILE]…'])
     const prices = await loadPrices()
@@ -41,6 +42,7 @@ async function isValid(
     return false
   }
   if (basename(file) === LIMITS_FILE) return areValidLimits(io, file, text)
+  if (basename(file) === SCHEDULES_FILE) return areValidSchedules(io, file, text)
   const { lenient, prices } = options
   const knowsPrice: KnowsPrice = (model) => prices.of(model) !== undefined
   const { team, problems } = parseTeam(text, { file, lenient, checkScript, knowsPrice })
@@ -55,5 +57,13 @@ function areValidLimits(io: Io, file: string, text: string): boolean {
   if (problems.length > 0) io.err(printable(formatProblems(problems)))
   if (!rules) return false
   io.out(`${file}: good (${plural(rules.length, 'limit')})`)
+  return true
+}
+
+function areValidSchedules(io: Io, file: string, text: string): boolean {
+  const { schedules, errors } = parseSchedules(text, file)
+  for (const error of errors) io.err(printable(error))
+  if (errors.length > 0) return false
+  io.out(`${file}: good (${plural(schedules.length, 'schedule')})`)
   return true
 }

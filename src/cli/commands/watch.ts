@@ -24,7 +24,7 @@ export const watch: Command = {
       if (ended === 'interrupted') return detached(io, connection, runId)
       const run = await client.get<RunView>(runPath(runId))
       if (!args.flag('json')) io.err(progressLine(run))
-      if (ended === 'people') await tellOpen(io, client, runId)
+      if (ended === 'people') await tellOpen(io.err, client, runId, connection.url)
       return run.status === 'completed' ? EXIT.ok : EXIT.failed
     })
   },
