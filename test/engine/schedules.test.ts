@@ -15,8 +15,9 @@ const echo = scriptedTeam('echo', [
 let ahead = 0
 const clock = { now: () => systemClock.now() + ahead, sleep: systemClock.sleep }
 const ref = { tenant: 'local', id: 'nightly' }
-/** a time on the minute, a little before now */
-const minute = (n = 0) => Math.floor(systemClock.now() / MINUTE) * MINUTE - 10 * MINUTE + n * MINUTE
+const begun = Math.floor(systemClock.now() / MINUTE) * MINUTE - 10 * MINUTE
+/** a time on the minute, a little before now; counted from one moment, so that no test sees the minute change */
+const minute = (n = 0) => begun + n * MINUTE
 
 let table: ReturnType<typeof memoryTable>
 let engine: TestEngine
