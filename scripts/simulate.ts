@@ -68,11 +68,16 @@ async function searchGrid(tell: (name: string, pairs: number) => void): Promise<
 async function runPart(part: number): Promise<void> {
   const tally = emptyTally()
   const [from, seeds] = [whole('from'), whole('seeds')]
-  for (let seed = from + part; seed < from + seeds; seed += PROCESSES) {
+  let stopped = false
+  process.once('message', () => {
+    stopped = true
+  })
+  for (let seed = from + part; seed < from + seeds && !stopped; seed += PROCESSES) {
     tallyOutcome(tally, seed, await runSeed(seed))
     if (tally.broken.length > 0) break
   }
   process.send!(tally)
+  process.disconnect()
 }
 
 function result<T>(child: ChildProcess): Promise<T> {
@@ -96,7 +101,13 @@ async function runAll(): Promise<Found | undefined> {
   const args = ['--seeds', String(whole('seeds')), '--from', String(whole('from'))]
   const parts = Array.from({ length: PROCESSES }, (_, p) => fork(me, [...args, '--part', String(p)]))
   const sum = emptyTally()
-  for (const tally of await Promise.all(parts.map((child) => result<Tally>(child)))) addTally(sum, tally)
+  const tallies = parts.map(async (child) => {
+    const tally = await result<Tally>(child)
+    // one is enough: the others end with the seed that they are at
+    if (tally.broken.length > 0) for (const other of parts) if (other.connected) other.send('stop')
+    return tally
+  })
+  for (const tally of await Promise.all(tallies)) addTally(sum, tally)
   console.log(describeTally(sum))
   const first = sum.broken.sort((a, b) => a.seed - b.seed)[0]
   return first && { replay: `--seed ${first.seed}`, message: first.message }
