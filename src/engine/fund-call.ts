@@ -82,7 +82,7 @@ export async function fundCall(
     }
     // nor does it keep anything of its pots while it sleeps
     if ((await restPots(d, state)) === 'again') return 'again'
-    return lieDown(d, state, { call, path, outside })
+    return lieDown(d, state, { call: wanted, path, outside })
   }
 }
 
