@@ -36,7 +36,15 @@ export async function changeBudget(ctx: Ctx, ref: RunRef, budget: Budget): Promi
       continue
     }
     const resume = run.status === 'waiting' && raised ? { dueAt: now + ctx.settings.eventAgeMs } : null
-    const changed = await ctx.store.changeLimit(ref, { seen: run, limit, resume, now })
+    const changed = await ctx.store.changeLimit(ref, {
+      seen: run,
+      limit,
+      resume,
+      raised: raised && run.status === 'running',
+      // nobody else would look at it before its next round
+      ...(isTerminal(run) && { dueAt: now + ctx.settings.eventAgeMs }),
+      now,
+    })
     if (!changed.written) continue
     await takeLimit(ctx, changed.item)
     if (resume) await reopenRoot(ctx, changed.item)
@@ -44,7 +52,13 @@ export async function changeBudget(ctx: Ctx, ref: RunRef, budget: Budget): Promi
   }
 }
 
-/** A run that waits goes on: a limit outside of it has enough again. */
+/**
+ * Whether a run that waits for its budget was given more while it came to an end: whoever refused its last call may not
+ * have known of that, so it has one more round.
+ */
+export const wasRaised = (run: Run): boolean => run.status === 'waiting' && run.raisedRound === run.round
+
+/** A run that waits goes on: a limit outside of it has enough again, or it was given more before it lay down. */
 export async function resumeRun(ctx: Ctx, run: Run): Promise<void> {
   const now = ctx.clock.now()
   const resume = { dueAt: now + ctx.settings.eventAgeMs }

@@ -1,6 +1,6 @@
 import { isBlocked, isUnlimited, positive } from '../domain/budget.ts'
 import type { LogState } from '../domain/log.ts'
-import { type Amount, add, covers, formatUsd, isZero, missing, sub } from '../domain/money.ts'
+import { type Amount, add, covers, formatUsd, isZero, missing, sub, ZERO } from '../domain/money.ts'
 import { effectiveLimit } from '../domain/outer-limit.ts'
 import type { SessionRef } from '../domain/run.ts'
 import { MONEY, type SessionHeader } from '../domain/session.ts'
@@ -55,7 +55,8 @@ export async function fundCall(
       wanted = call
       continue
     }
-    const all = add(positive(sub(found.header.own, state.spent)), found.funds)
+    // what a call has cost above its hold is missing now
+    const all = add(sub(found.header.own, state.spent), found.funds)
     let outside = false
     if (covers(all, wanted.hold) && !nothing) {
       if (found.place) continue
@@ -150,7 +151,9 @@ async function register(d: Drive, parentRef: SessionRef): Promise<void> {
   const change = { before: parent, after: parent, width: d.header.width }
   if (held) {
     const returned = parent.returned[ordinal] ?? null
-    const written = isZero(sub(given, returned ?? { usd: 0n, tok: 0n }))
+    // more came back than this driver knows of: another one has the session, and says what it gives
+    if (!covers(given, returned ?? ZERO)) return
+    const written = isZero(sub(given, returned ?? ZERO))
       ? await store.need(parentRef, ordinal, into)
       : await store.takeBack(parentRef, ordinal, returned, given, true)
     if (!written.written) return register(d, parentRef)
@@ -194,7 +197,7 @@ async function lieDown(
   if (!h.stop) await letIn(d.ctx, d.ref, { before, after: h, width: childWidth(d) })
   if (h.needs.size > 0) await wakeNeedy(d.ctx, d.ref, { ...h, asks: new Set() })
   const found = await survey(d.ctx, d.ref, path)
-  const all = add(positive(sub(h.own, state.spent)), found.funds)
+  const all = add(sub(h.own, state.spent), found.funds)
   const enough = covers(all, call.hold)
   const goOn = enough ? found.place : (!found.live && !outside) || (await isLeftOutside(d, missing(all, call.hold)))
   if (found.moved || goOn) {

@@ -14,6 +14,7 @@ import {
 } from '../domain/session.ts'
 import type { ResponseSlot } from '../domain/turn.ts'
 import { addRow, amountOf, type BookRow, NO_TOTALS, subBooks, subTotals, unknown } from '../domain/usage.ts'
+import { resumeRun, wasRaised } from './change-budget.ts'
 import type { EngineContext } from './context.ts'
 import { dueAfter } from './due-times.ts'
 import { giveBack } from './give-back.ts'
@@ -131,6 +132,7 @@ async function finishRun(ctx: Ctx, root: SessionHeader): Promise<void> {
   // one that waits is kept, whatever its age
   const expiresAt = retentionMs === undefined || waits ? undefined : Math.ceil((now + retentionMs) / 1000)
   const due = dueAfter({ ...run, status, books, expiresAt: expiresAt ?? null, reportedAt: now }, now)
+  const raised = waits && run.raisedRound === run.round
   const finished = await ctx.store.finishRun(root, {
     round: root.round,
     status,
@@ -141,15 +143,19 @@ async function finishRun(ctx: Ctx, root: SessionHeader): Promise<void> {
     v: root.v,
     reportedAt: root.finishedAt!,
     // who holds something of the limits outside gives it back right afterwards, and the sweep does where he dies before
-    dueAt: run.grants.length > 0 ? now + ctx.settings.eventAgeMs : due,
+    dueAt: run.grants.length > 0 || raised ? now + ctx.settings.eventAgeMs : due,
     ...(expiresAt !== undefined && { expiresAt }),
-    ...(run.granted && { seenLimitSeq: run.limitSeq }),
+    ...((run.granted || waits) && { seenLimitSeq: run.limitSeq }),
     now,
   })
-  // it was cancelled meanwhile: then it ends; or what it holds has changed
+  // it was cancelled meanwhile: then it ends; or what it holds, or its limit, has changed
   if (!finished.written) return waits || run.granted ? finishRun(ctx, root) : undefined
   ctx.metrics?.roundFinished({ tenant: run.tenant, team: run.team, rows: spent, at: now })
   await giveBack(ctx, root)
+  if (raised) {
+    const waiting = await ctx.store.getRun(root, { consistent: true })
+    if (waiting && wasRaised(waiting)) await resumeRun(ctx, waiting)
+  }
 }
 
 /** Looks whether an ended session's unknown calls have become known since, and takes what they say. */

@@ -1,6 +1,6 @@
 import { positive } from '../domain/budget.ts'
 import { childSessionId, rootSessionId } from '../domain/ids.ts'
-import { type Amount, add, isZero, same, ZERO } from '../domain/money.ts'
+import { type Amount, add, covers, isZero, same, ZERO } from '../domain/money.ts'
 import type { SessionRef } from '../domain/run.ts'
 import { freePlaces, funded, isClaimable, MONEY, mayRun, type SessionHeader } from '../domain/session.ts'
 import type { EngineContext } from './context.ts'
@@ -178,7 +178,8 @@ async function unpark(
  */
 export async function finishGiving(ctx: Ctx, parent: SessionHeader, child: SessionHeader): Promise<boolean> {
   const returned = parent.returned[child.ordinal] ?? null
-  if (same(child.given, returned ?? ZERO)) return false
+  // less than has come back already: the child was read before that
+  if (same(child.given, returned ?? ZERO) || !covers(child.given, returned ?? ZERO)) return false
   const taken = await ctx.store.takeBack(parent, child.ordinal, returned, child.given, false)
   if (taken.written) await wakeNeedy(ctx, parent, taken.item)
   return true

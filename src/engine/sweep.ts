@@ -5,7 +5,7 @@ import { isClaimable, isTerminal, mayRun, type SessionHeader } from '../domain/s
 import { amountOf, booksOf, unknown } from '../domain/usage.ts'
 import { passDecisions } from './approve.ts'
 import { stopAll } from './cancel-run.ts'
-import { resumeRun, takeLimit } from './change-budget.ts'
+import { resumeRun, takeLimit, wasRaised } from './change-budget.ts'
 import type { EngineContext, Invocation } from './context.ts'
 import { definitionOf } from './definition.ts'
 import { purgeRun } from './delete-run.ts'
@@ -112,7 +112,7 @@ export async function sweepRun(ctx: EngineContext, ref: RunRef, invocation?: Inv
   if (run.grants.length > 0 && run.status !== 'running') {
     await giveBack(ctx, run)
     settled++
-  } else if (run.status === 'waiting' && (await hasEnoughAgain(ctx, run))) {
+  } else if (run.status === 'waiting' && (wasRaised(run) || (await hasEnoughAgain(ctx, run)))) {
     await resumeRun(ctx, run)
     invoked++
   }

@@ -48,13 +48,18 @@ export interface MoneyStore {
   ): Promise<Written<SessionHeader>>
   /** W40: a wait for money is over, or `ask` is answered */
   unask(ref: SessionRef, now: number, ask?: string): Promise<Written<SessionHeader>>
-  /** W41: `resume`: a run that waits for its budget goes on in a new round */
+  /**
+   * W41: `resume`: a run that waits for its budget goes on in a new round; `raised`: one that runs has more from now on;
+   * `dueAt`: of one that has ended, so that the sweep sees to the rest where the caller dies
+   */
   changeLimit(
     ref: RunRef,
     to: {
       seen: Pick<Run, 'limitSeq' | 'status' | 'round' | 'inputRound'>
       limit: Amount
       resume: { dueAt: number } | null
+      raised?: boolean
+      dueAt?: number
       now: number
     },
   ): Promise<Written<Run>>

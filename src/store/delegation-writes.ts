@@ -70,7 +70,8 @@ export function delegationWrites(table: TableClient): DelegationWrites {
         all(
           '#next = :from',
           '#deleg.#turn < :turn',
-          covers('avail', 'sum'),
+          // where nothing is given, what there is need not cover it: it may be less than nothing, after a limit was lowered
+          !isZero(times(to.share, to.funded)) && covers('avail', 'sum'),
           '#status = :running',
           '#round = :round',
           'attribute_not_exists(#stop)',

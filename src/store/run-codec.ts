@@ -81,6 +81,7 @@ export const encodeRun = (run: Run): Item => ({
     [A.limitUsd]: run.limit.usd,
     [A.limitTok]: run.limit.tok,
     [A.limitSeq]: run.limitSeq,
+    [A.raisedRound]: run.raisedRound ?? undefined,
     [A.budgetWarnedAt]: run.budgetWarned?.at ?? null,
     [A.budgetWarnedSeq]: run.budgetWarned?.limitSeq ?? null,
     [A.grantedUsd]: run.granted?.usd,
@@ -123,6 +124,7 @@ export function decodeRun(item: Item): Run {
     maxConcurrency: r.whole('maxConcurrency'),
     limit: { usd: r.big('limitUsd'), tok: r.big('limitTok') },
     limitSeq: r.whole('limitSeq'),
+    raisedRound: r.has('raisedRound') ? r.whole('raisedRound') : null,
     budgetWarned: r.has('budgetWarnedAt')
       ? { at: r.whole('budgetWarnedAt'), limitSeq: r.whole('budgetWarnedSeq') }
       : null,

@@ -63,7 +63,7 @@ export function runWrites(table: TableClient): RunWrites {
           '#status = :running',
           '#round = :round',
           to.status === 'waiting' && 'attribute_not_exists(#stop)',
-          // under limits outside of it: nothing is held beside what was read
+          // under limits outside of it nothing is held beside what was read; and one that waits has not been given more since
           to.seenLimitSeq !== undefined && '#limitSeq = :seenSeq',
         ),
         {
@@ -193,7 +193,9 @@ export function runWrites(table: TableClient): RunWrites {
             '#limitTok = :limitTok',
             '#limitSeq = #limitSeq + :one',
             '#updatedAt = :now',
-            ...(to.resume ? ['#status = :running', '#round = #round + :one', '#inputRound = :inputRound', ...DUE] : []),
+            ...(to.raised ? ['#raisedRound = :round'] : []),
+            ...(to.resume ? ['#status = :running', '#round = #round + :one', '#inputRound = :inputRound'] : []),
+            ...(to.resume || to.dueAt !== undefined ? DUE : []),
           ],
           remove: to.resume ? ['#stopReason', '#error', '#short'] : [],
         },
@@ -209,6 +211,7 @@ export function runWrites(table: TableClient): RunWrites {
             ':dueAt': to.resume.dueAt,
             ':dueShard': dueShard(ref.runId),
           }),
+          ...(to.dueAt !== undefined && { ':dueAt': to.dueAt, ':dueShard': dueShard(ref.runId) }),
         },
       ),
 

@@ -22,6 +22,7 @@ export const A = {
   error: 'e',
   round: 'r',
   limitSeq: 'lq',
+  raisedRound: 'lR',
   v: 'v',
   createdAt: 'ct',
   updatedAt: 'ut',
