@@ -20,6 +20,7 @@ type Ctx = Pick<EngineContext, 'store' | 'invoker' | 'clock' | 'settings' | 'out
  */
 export async function changeBudget(ctx: Ctx, ref: RunRef, budget: Budget): Promise<Run> {
   const asked = limitOf(budget)
+  let reopens = false
   for (;;) {
     const run = await ctx.store.getRun(ref, { consistent: true })
     if (!run) throw new SubledgerError('unknown_run', `There is no run ${ref.runId}.`)
@@ -45,9 +46,11 @@ export async function changeBudget(ctx: Ctx, ref: RunRef, budget: Budget): Promi
       ...(isTerminal(run) && { dueAt: now + ctx.settings.eventAgeMs }),
       now,
     })
+    // a refusal may be this write's own, when its first answer was lost: then it is this call that opens the round
+    reopens ||= resume !== null
     if (!changed.written) continue
     await takeLimit(ctx, changed.item)
-    if (resume) await reopenRoot(ctx, changed.item)
+    if (reopens && changed.item.status === 'running') await reopenRoot(ctx, changed.item)
     return changed.item
   }
 }
@@ -63,9 +66,11 @@ export async function resumeRun(ctx: Ctx, run: Run): Promise<void> {
   const now = ctx.clock.now()
   const resume = { dueAt: now + ctx.settings.eventAgeMs }
   const changed = await ctx.store.changeLimit(run, { seen: run, limit: run.limit, resume, now })
-  if (!changed.written) return
-  await takeLimit(ctx, changed.item)
-  await reopenRoot(ctx, changed.item)
+  const seen = changed.written ? changed.item : await ctx.store.getRun(run, { consistent: true })
+  // refused by somebody else's write, or by this one's own, when its first answer was lost: both have opened the round
+  if (seen?.status !== 'running' || seen.round !== run.round + 1) return
+  await takeLimit(ctx, seen)
+  await reopenRoot(ctx, seen)
 }
 
 /** Shares are dealt out by what is limited: that cannot change under way. */
