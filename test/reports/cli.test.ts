@@ -84,7 +84,7 @@ describe('on the books of one run', () => {
     [['usage', 'RUN', '--csv'], 'leave RUN out'],
     [['usage', 'RUN', '--from', '2026-01-01'], 'leave RUN out'],
     [['usage', '--csv', '--json'], 'not both'],
-    [['usage', '--group-by', 'planet'], 'groupBy'],
+    [['usage', '--group-by', 'planet'], '--group-by'],
     [['audit'], 'RUN is missing'],
     [['audit', 'RUN', '--receipts', 'nowhere.csv'], 'cannot be read (ENOENT)'],
   ])('%j is wrong use', async (argv, message) => {
