@@ -218,6 +218,10 @@ function retry(world: World, ref: Ref, twins: number): void {
   for (let i = 0; i < twins; i++) world.start('retry', USER_TIMEOUT_MS, (ctx) => retryRun(ctx, ref))
 }
 
+/** Whether anybody waits with a time-out of its own, and not for somebody who will answer. */
+const waitsForTime = (mirror: World['mirror']): boolean =>
+  [...mirror.headers.values()].some((h) => h.status === 'waiting' && h.wakeAt !== null && h.asks.size === 0)
+
 /** Lets everything happen that is going to happen. */
 async function toRest(world: World, scenario: Scenario, each: () => Promise<void> | undefined): Promise<void> {
   const { scheduler, mirror } = world
@@ -234,7 +238,8 @@ async function toRest(world: World, scenario: Scenario, each: () => Promise<void
   await settle()
   while (world.broken === undefined) {
     const next = scheduler.peek()
-    const due = sweeps ? mirror.run?.dueAt : undefined
+    // a wait that ends by its time is ended by the sweep, also where nothing is lost
+    const due = sweeps || (next === undefined && waitsForTime(mirror)) ? mirror.run?.dueAt : undefined
     if (mirror.run && isTerminal(mirror.run) && further.length > 0) {
       const { twins, afterMs, send } = further.shift()!
       const ref = { tenant: mirror.run.tenant, runId: mirror.run.runId }
