@@ -85,7 +85,7 @@ export const MUTANTS: readonly Mutant[] = [
       {
         file: 'src/store/delegation-writes.ts',
         find: `all('contains(#pending, :ordinal)', lentIs(s.lent), returnedIs(s.returned ?? null))`,
-        replace: `all('contains(#pending, :ordinal)', s.lent ? \`\${lentIs(s.lent)} OR attribute_exists(#pk)\` : false)`,
+        replace: `all('contains(#pending, :ordinal)', s.lent ? \`\${lentIs(s.lent)} OR attribute_exists(#pk)\` : false, returnedIs(s.returned ?? null))`,
       },
     ],
   },
