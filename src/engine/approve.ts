@@ -1,8 +1,9 @@
 import { type ApprovalRef, askOf, awaitsApproval, type Decision, parseApprovalId } from '../domain/approval.ts'
 import { SubledgerError } from '../domain/errors.ts'
 import type { Run, RunRef, SessionRef } from '../domain/run.ts'
-import { isClaimable, isTerminal, type SessionHeader } from '../domain/session.ts'
+import { isTerminal, type SessionHeader } from '../domain/session.ts'
 import type { EngineContext } from './context.ts'
+import { takeOff } from './wake.ts'
 
 type Ctx = Pick<EngineContext, 'store' | 'invoker' | 'clock' | 'log' | 'settings'>
 
@@ -44,7 +45,7 @@ export async function decideApproval(ctx: Ctx, ref: RunRef, approvalId: string, 
   if (stands?.decision !== verdict.decision)
     throw new SubledgerError('approval_closed', `It was decided already: ${stands?.decision ?? 'it is gone'}.`)
   try {
-    await passOn(ctx, session, askOf(place))
+    await takeOff(ctx, session, askOf(place))
   } catch (fault) {
     // it is decided by now: a caller who was told of a failure would think that it is not
     ctx.log.warn('a decision waits for the sweep: its session could not be woken', { ...session, fault: String(fault) })
@@ -76,15 +77,6 @@ async function tellSweep(ctx: Ctx, ref: RunRef): Promise<void> {
   }
 }
 
-/** Takes an answered question off its session, and wakes it where nothing else is open. */
-async function passOn(ctx: Ctx, ref: SessionRef, ask: string): Promise<SessionHeader | undefined> {
-  const unasked = await ctx.store.unask(ref, ctx.clock.now(), ask)
-  // it was off already, or the session has not lain down yet: then it looks for itself
-  const h = unasked.written ? unasked.item : await ctx.store.getHeader(ref)
-  if (h?.status === 'waiting' && isClaimable(h, ctx.clock.now())) await ctx.invoker.invoke(ref)
-  return h
-}
-
 /**
  * What is decided about a session's questions and has not reached it, because whoever decided came before it lay down or
  * died behind it.
@@ -93,7 +85,7 @@ async function passOn(ctx: Ctx, ref: SessionRef, ask: string): Promise<SessionHe
 export async function passDecisions(ctx: Ctx, ref: SessionRef, h: SessionHeader): Promise<boolean> {
   if (!awaitsApproval(h)) return false
   const all = await ctx.store.listApprovals(ref)
-  let last: SessionHeader | undefined = h
-  for (const a of all) if (a.decision && h.asks.has(askOf(a))) last = await passOn(ctx, ref, askOf(a))
-  return last !== h && last?.status === 'waiting' && isClaimable(last, ctx.clock.now())
+  let woken = false
+  for (const a of all) if (a.decision && h.asks.has(askOf(a))) woken = (await takeOff(ctx, ref, askOf(a))).woken
+  return woken
 }

@@ -59,7 +59,8 @@ export async function changeBudget(ctx: Ctx, ref: RunRef, budget: Budget): Promi
  * Whether a run that waits for its budget was given more while it came to an end: whoever refused its last call may not
  * have known of that, so it has one more round.
  */
-export const wasRaised = (run: Run): boolean => run.status === 'waiting' && run.raisedRound === run.round
+export const wasRaised = (run: Pick<Run, 'status' | 'round' | 'raisedRound'>): boolean =>
+  run.status === 'waiting' && run.raisedRound === run.round
 
 /** A run that waits goes on: a limit outside of it has enough again, or it was given more before it lay down. */
 export async function resumeRun(ctx: Ctx, run: Run): Promise<void> {

@@ -3,9 +3,9 @@ import type { LogState } from '../domain/log.ts'
 import { type Amount, add, covers, formatUsd, isZero, missing, sub, ZERO } from '../domain/money.ts'
 import { effectiveLimit } from '../domain/outer-limit.ts'
 import type { SessionRef } from '../domain/run.ts'
-import { MONEY, type SessionHeader } from '../domain/session.ts'
+import type { SessionHeader } from '../domain/session.ts'
 import type { End } from '../domain/turn.ts'
-import { type Drive, now, refresh } from './drive.ts'
+import { type Drive, refresh } from './drive.ts'
 import { type CallBound, leastHold, modelOf, shrinkCall } from './estimate.ts'
 import { noteShortage } from './give-back.ts'
 import { askGrant } from './grants.ts'
@@ -15,12 +15,10 @@ import { mark } from './mark.ts'
 import { haveOwn } from './money.ts'
 import { restPots, wakeAtPots } from './pots.ts'
 import { rest } from './rest-run.ts'
+import { sleepForMoney } from './sleep-for-money.ts'
 import { finishGiving, pathTo, survey } from './survey.ts'
-import { getUp, wakeNeedy } from './wake-needy.ts'
-import { childWidth } from './width.ts'
-
-/** A wait for money that nobody ends is looked at after so long: whoever should have ended it may have died. */
-const LOOK_AGAIN_MS = 5 * 60_000
+import { takeOff } from './wake.ts'
+import { wakeNeedy } from './wake-needy.ts'
 
 /**
  * Sets money aside for a call, or else waits for some without holding an invocation. Where nothing can come back any
@@ -182,26 +180,16 @@ async function lieDown(
   state: LogState,
   { call, path, outside }: { call: CallBound; path: readonly string[]; outside: boolean },
 ): Promise<'again' | 'gone'> {
-  const at = now(d)
-  const wait = { on: 'money', wakeAt: at + LOOK_AGAIN_MS, rows: state.rows, closed: false, now: at } as const
-  const before = d.header
-  const suspended = await d.ctx.store.suspend(d.ref, d.attempt, wait)
-  if (!suspended.written) {
-    const h = await refresh(d)
-    // it may have been written, and the answer was lost
-    if (h.attempt !== d.attempt || h.status !== 'waiting' || !h.asks.has(MONEY)) return 'again'
-  }
+  const h = await sleepForMoney(d, state)
+  if (!h) return 'again'
   await wakeAtPots(d)
-  // a session that sleeps gives its own place to its children
-  const h = await refresh(d)
-  if (!h.stop) await letIn(d.ctx, d.ref, { before, after: h, width: childWidth(d) })
   if (h.needs.size > 0) await wakeNeedy(d.ctx, d.ref, { ...h, asks: new Set() })
   const found = await survey(d.ctx, d.ref, path)
   const all = add(sub(h.own, state.spent), found.funds)
   const enough = covers(all, call.hold)
   const goOn = enough ? found.place : (!found.live && !outside) || (await isLeftOutside(d, missing(all, call.hold)))
   if (found.moved || goOn) {
-    await getUp(d.ctx, d.ref)
+    await takeOff(d.ctx, d.ref)
   }
   return 'gone'
 }

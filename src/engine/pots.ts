@@ -9,18 +9,15 @@ import { isBlocked, positive, takeAhead } from '../domain/budget.ts'
 import { chargeOf, type LogState } from '../domain/log.ts'
 import { type Amount, add, covers, formatUsd, min, missing, same, sub, ZERO } from '../domain/money.ts'
 import { msAmount, type Pot, potsOf, TEAM_BUDGET } from '../domain/pot.ts'
-import { isClaimable, isTerminal, MONEY, type SessionHeader, TIMER } from '../domain/session.ts'
+import { isClaimable, isTerminal, type SessionHeader, TIMER } from '../domain/session.ts'
 import type { End, ResponseSlot } from '../domain/turn.ts'
 import type { SharedLimit } from '../ports/limit-store.ts'
 import { type Drive, now, refresh } from './drive.ts'
 import { type CallBound, modelOf, shrinkCall } from './estimate.ts'
-import { letIn } from './let-in.ts'
 import { mark } from './mark.ts'
-import { getUp } from './wake-needy.ts'
-import { childWidth } from './width.ts'
+import { sleepForMoney } from './sleep-for-money.ts'
+import { takeOff } from './wake.ts'
 
-/** A wait that nobody ends is looked at after so long: whoever should have ended it may have died. */
-const LOOK_AGAIN_MS = 5 * 60_000
 /** Working time that is held ahead at once, where there is plenty. */
 const TIME_AHEAD: Amount = msAmount(60_000)
 /** A call may begin while there is any time left. It is not broken off. */
@@ -209,21 +206,10 @@ async function lieDown(d: Drive, state: LogState, pot: Pot, more: Amount): Promi
     const waits = seen && (await store.hold(ref, waiter, { hold: null, v: seen.v }, ZERO))
     if (!waits?.written) return 'again'
   }
-  const at = now(d)
-  const before = d.header
-  const wait = { on: 'money', wakeAt: at + LOOK_AGAIN_MS, rows: state.rows, closed: false, now: at } as const
-  const suspended = await store.suspend(d.ref, d.attempt, wait)
-  if (!suspended.written) {
-    const h = await refresh(d)
-    // it may have been written, and the answer was lost
-    if (h.attempt !== d.attempt || h.status !== 'waiting' || !h.asks.has(MONEY)) return 'again'
-  }
-  // a session that sleeps gives its own place to its children
-  const h = await refresh(d)
-  if (!h.stop) await letIn(d.ctx, d.ref, { before, after: h, width: childWidth(d) })
+  if (!(await sleepForMoney(d, state))) return 'again'
   const after = await store.getLimit(ref)
   if (!after?.held[waiter] || covers(after.avail, more) || !(await anyLive(d, after))) {
-    await getUp(d.ctx, d.ref)
+    await takeOff(d.ctx, d.ref)
   }
   return 'gone'
 }
@@ -239,7 +225,7 @@ async function wakeWaiters(d: Drive, pot: Pot, seen: SharedLimit, most: number):
     await d.ctx.store.settleHold(refOf(d, pot), waiter, ZERO, ZERO)
     // who has not lain down yet sees that its sign is gone, and looks again. Where it was gone already, that may be by
     // this very write, whose answer was lost
-    woken += await getUp(d.ctx, { ...d.ref, sessionId: waiter.slice(WAITER.length) })
+    if ((await takeOff(d.ctx, { ...d.ref, sessionId: waiter.slice(WAITER.length) })).woken) woken++
   }
 }
 

@@ -4,8 +4,9 @@ import { type Amount, add, isZero, sub, ZERO } from '../domain/money.ts'
 import { limitedPart } from '../domain/outer-limit.ts'
 import { type Drive, refresh } from './drive.ts'
 import { restGrants, workOn } from './grants.ts'
+import { headerOf } from './header-of.ts'
 import { mark } from './mark.ts'
-import { gather, mustGet } from './survey.ts'
+import { gather } from './survey.ts'
 
 /**
  * Nobody in the run can go on, and others hold what it needs of a limit outside. All that it has and cannot use is brought
@@ -19,7 +20,7 @@ export async function rest(
   path: readonly string[],
   hold: Amount,
 ): Promise<'again' | 'marked' | 'wait' | 'refused'> {
-  const at = (i: number) => mustGet(d.ctx, { ...d.ref, sessionId: path[i]! })
+  const at = (i: number) => headerOf(d.ctx, { ...d.ref, sessionId: path[i]! })
   for (let i = path.length - 1; i > 0; i--) {
     const child = await at(i)
     if (await gather(d.ctx, await at(i - 1), child)) return 'again'
@@ -36,7 +37,7 @@ export async function rest(
 /** The root gives up what it may still give; where it is this session itself, also what it does not need for its calls. */
 async function leave(d: Drive, state: LogState, path: readonly string[]): Promise<'done' | 'again' | 'marked'> {
   const own = path.length === 1
-  const root = own ? await refresh(d) : await mustGet(d.ctx, { ...d.ref, sessionId: path[0]! })
+  const root = own ? await refresh(d) : await headerOf(d.ctx, { ...d.ref, sessionId: path[0]! })
   const idle = limitedPart(d.run, positive(root.avail))
   const unspent = own ? limitedPart(d.run, positive(sub(root.own, state.spent))) : ZERO
   if (isZero(idle) && isZero(unspent)) return 'done'

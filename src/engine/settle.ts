@@ -3,7 +3,6 @@ import { totalsOf } from '../domain/log.ts'
 import { add, isZero, sub, ZERO } from '../domain/money.ts'
 import type { SessionRef } from '../domain/run.ts'
 import {
-  isClaimable,
   isOutOfBudget,
   isTerminal,
   mayRun,
@@ -18,7 +17,9 @@ import { resumeRun, wasRaised } from './change-budget.ts'
 import type { EngineContext } from './context.ts'
 import { dueAfter } from './due-times.ts'
 import { giveBack } from './give-back.ts'
+import { headerOf } from './header-of.ts'
 import { reportUsage } from './usage-item.ts'
+import { wake } from './wake.ts'
 import { wakeNeedy } from './wake-needy.ts'
 import { warnBudget } from './warn-budget.ts'
 
@@ -46,7 +47,7 @@ export async function settleUp(ctx: Ctx, ref: SessionRef, ended?: SessionHeader)
     }
     const parentRef = { ...ref, sessionId: h.parentId }
     // who has just written the end need not look first: what it took is what was lent, or else the write is refused
-    const parent = ended && !refused ? undefined : await mustGet(ctx, parentRef)
+    const parent = ended && !refused ? undefined : await headerOf(ctx, parentRef)
     if (parent && !parent.pending.has(h.ordinal)) {
       // settled already, perhaps by a write whose answer was lost, or by somebody who died before the wake
       await wake(ctx, parentRef, parent)
@@ -73,11 +74,6 @@ export async function settleUp(ctx: Ctx, ref: SessionRef, ended?: SessionHeader)
     if (mayChange) await push(ctx, ref)
     return
   }
-}
-
-/** Sends a hint to a session that waits for nothing any more. One that is queued has an event of its own. */
-async function wake(ctx: Ctx, ref: SessionRef, h: SessionHeader): Promise<void> {
-  if (h.status === 'waiting' && isClaimable(h, ctx.clock.now())) await ctx.invoker.invoke(ref)
 }
 
 /** A settlement frees a place: the next child that was held back for width may start. */
@@ -111,12 +107,6 @@ async function startQueued(
   }
 }
 
-async function mustGet(ctx: Ctx, ref: SessionRef): Promise<SessionHeader> {
-  const h = await ctx.store.getHeader(ref)
-  if (!h) throw new Error(`session ${ref.sessionId} of run ${ref.runId} has no header`)
-  return h
-}
-
 /** The root has ended: so does the run, with the root's totals. */
 async function finishRun(ctx: Ctx, root: SessionHeader): Promise<void> {
   const run = await ctx.store.getRun(root, { consistent: true })
@@ -132,7 +122,7 @@ async function finishRun(ctx: Ctx, root: SessionHeader): Promise<void> {
   // one that waits is kept, whatever its age
   const expiresAt = retentionMs === undefined || waits ? undefined : Math.ceil((now + retentionMs) / 1000)
   const due = dueAfter({ ...run, status, books, expiresAt: expiresAt ?? null, reportedAt: now }, now)
-  const raised = waits && run.raisedRound === run.round
+  const raised = wasRaised({ ...run, status })
   const finished = await ctx.store.finishRun(root, {
     round: root.round,
     status,
@@ -161,7 +151,7 @@ async function finishRun(ctx: Ctx, root: SessionHeader): Promise<void> {
 /** Looks whether an ended session's unknown calls have become known since, and takes what they say. */
 async function recheck(ctx: Ctx, ref: SessionRef): Promise<SessionHeader> {
   for (;;) {
-    const h = await mustGet(ctx, ref)
+    const h = await headerOf(ctx, ref)
     if (!isTerminal(h)) return h
     const found = await firstKnown(ctx, ref, h)
     if (!found) return h
@@ -209,7 +199,7 @@ async function push(ctx: Ctx, from: SessionRef): Promise<void> {
       continue
     }
     const parentRef = { ...ref, sessionId: h.parentId }
-    const parent = await mustGet(ctx, parentRef)
+    const parent = await headerOf(ctx, parentRef)
     const old = parent.seen[h.ordinal]
     if (!old) return // not settled yet (it will take the right total by itself), or settled without unknowns
     if (old.v < h.v) {

@@ -4,6 +4,7 @@ import { type Amount, add, covers, isZero, same, ZERO } from '../domain/money.ts
 import type { SessionRef } from '../domain/run.ts'
 import { freePlaces, funded, isClaimable, MONEY, mayRun, type SessionHeader } from '../domain/session.ts'
 import type { EngineContext } from './context.ts'
+import { headerOf } from './header-of.ts'
 import { wakeNeedy } from './wake-needy.ts'
 
 type Ctx = Pick<EngineContext, 'store' | 'invoker' | 'clock'>
@@ -49,7 +50,7 @@ interface Look extends Survey {
 
 async function look(ctx: Ctx, ref: SessionRef, ids: readonly string[]): Promise<Look> {
   const path: SessionHeader[] = []
-  for (const sessionId of ids) path.push(await mustGet(ctx, { ...ref, sessionId }))
+  for (const sessionId of ids) path.push(await headerOf(ctx, { ...ref, sessionId }))
   const seen: string[] = []
   let [funds, live, moved] = [ZERO, false, false]
   // from the root down: money that comes up meanwhile is then seen further down, or not at all
@@ -78,7 +79,7 @@ async function lookAround(
   let [live, moved] = [false, false]
   if (others.length === 0) return { live, moved, seen }
   const childRef = (o: number) => ({ ...h, sessionId: childSessionId(h.sessionId, o) })
-  const { width } = below ?? (await mustGet(ctx, childRef(others[0]!)))
+  const { width } = below ?? (await headerOf(ctx, childRef(others[0]!)))
   const placed = new Set(mayRun(h, width))
   const parked: SessionRef[] = []
   for (const o of others) {
@@ -104,7 +105,7 @@ export async function pathTo(ctx: Pick<Ctx, 'store'>, h: SessionHeader): Promise
   const ids = [h.sessionId]
   for (let id = h.parentId; id !== null; ) {
     ids.unshift(id)
-    id = id === rootSessionId(h.runId) ? null : (await mustGet(ctx, { ...h, sessionId: id })).parentId
+    id = id === rootSessionId(h.runId) ? null : (await headerOf(ctx, { ...h, sessionId: id })).parentId
   }
   return ids
 }
@@ -114,7 +115,7 @@ async function restOf(
   ctx: Ctx,
   ref: SessionRef,
 ): Promise<{ atRest: boolean; header: SessionHeader; seen: readonly string[] }> {
-  const header = await mustGet(ctx, ref)
+  const header = await headerOf(ctx, ref)
   const seen = [fingerprint(header)]
   const waits = header.status === 'waiting' && !isClaimable(header, ctx.clock.now())
   // a wait with an end of its own, but for the wait for money, goes on by itself
@@ -151,7 +152,7 @@ async function unpark(
 ): Promise<'moved' | 'live' | 'none'> {
   let found: 'moved' | 'none' = 'none'
   for (const ref of refs) {
-    const child = await mustGet(ctx, ref)
+    const child = await headerOf(ctx, ref)
     const all = add(child.own, positive(child.avail))
     if (child.status === 'queued' && isZero(all)) continue
     if (child.status !== 'queued' || child.attempt > 0) return 'live'
@@ -198,10 +199,4 @@ function fingerprint(h: SessionHeader): string {
     return `${o}:${lent ? amount(lent) : ''}:${returned ? amount(returned) : ''}`
   })
   return [h.sessionId, amount(h.avail), amount(h.taken), amount(h.given), h.next, moved].join(' ')
-}
-
-export async function mustGet(ctx: Pick<Ctx, 'store'>, ref: SessionRef): Promise<SessionHeader> {
-  const h = await ctx.store.getHeader(ref)
-  if (!h) throw new Error(`session ${ref.sessionId} of run ${ref.runId} has no header`)
-  return h
 }

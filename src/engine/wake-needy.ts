@@ -2,8 +2,9 @@ import { positive } from '../domain/budget.ts'
 import { childSessionId } from '../domain/ids.ts'
 import { covers, isZero } from '../domain/money.ts'
 import type { SessionRef } from '../domain/run.ts'
-import { freePlaces, funded, isClaimable, isTerminal, MONEY, type SessionHeader } from '../domain/session.ts'
+import { freePlaces, funded, isTerminal, MONEY, type SessionHeader } from '../domain/session.ts'
 import type { EngineContext } from './context.ts'
+import { takeOff } from './wake.ts'
 
 type Ctx = Pick<EngineContext, 'store' | 'invoker' | 'clock'>
 
@@ -68,15 +69,5 @@ async function send(ctx: Ctx, ref: SessionRef): Promise<1> {
 }
 
 /** Wakes one session that has lain down for want of money. Who still runs looks once more before it lies down. */
-async function rouse(ctx: Ctx, ref: SessionRef, h: SessionHeader): Promise<0 | 1> {
-  return h.status === 'waiting' && h.asks.has(MONEY) ? getUp(ctx, ref) : 0
-}
-
-/** The session's wait for money is over: it is sent an event, whoever has ended the wait. */
-export async function getUp(ctx: Ctx, ref: SessionRef): Promise<0 | 1> {
-  const unasked = await ctx.store.unask(ref, ctx.clock.now())
-  if (unasked.written) return send(ctx, ref)
-  // a refusal may be this write's own, when its first answer was lost: then nobody else sends the event
-  const h = await ctx.store.getHeader(ref)
-  return h?.status === 'waiting' && isClaimable(h, ctx.clock.now()) ? send(ctx, ref) : 0
-}
+const rouse = async (ctx: Ctx, ref: SessionRef, h: SessionHeader): Promise<number> =>
+  h.status === 'waiting' && h.asks.has(MONEY) && (await takeOff(ctx, ref)).woken ? 1 : 0

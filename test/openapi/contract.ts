@@ -142,7 +142,6 @@ const PROVOKE: { readonly [code: string]: Make } = {
   unknown_schedule: () => ({ path: { id: 'nobody' } }),
   'unknown_agent startRun': () => withBody({ team: 'good', agent: 'nobody', input: 'x' }),
   'not_supported startRun': () => withBody({ team: 'good', input: 'x', webhook: 'https://example.test' }),
-  not_supported: good,
   run_active: (o, t, at) => merge(good(o, t, at), { path: { runId: t.running.runId } }),
   idempotency_mismatch: async (o, t, at) => {
     const key = { 'idempotency-key': `mismatch ${o.id}`.replace(' ', '-') }

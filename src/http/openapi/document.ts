@@ -89,10 +89,10 @@ const pathItem = (path: string): Json => {
 }
 
 function operationObject(operation: Operation): Json {
-  const { method, id, summary, query, body, open, answer } = operation
+  const { method, id, summary, query, body, open } = operation
   const parameters = [
     ...(query ? queryParameters(query) : []),
-    ...(method === 'POST' && answer ? [IDEMPOTENCY_KEY] : []),
+    ...(method === 'POST' ? [IDEMPOTENCY_KEY] : []),
     ...(operation.resumable ? [LAST_EVENT_ID] : []),
   ]
   return {

@@ -308,7 +308,7 @@ export const OPERATIONS: readonly Operation[] = [
 
 /** Every code that an operation may be refused with, in the order of ERRORS. */
 export function codesOf(operation: Operation): ErrorCode[] {
-  const { query, body, answer, open } = operation
+  const { query, body, open } = operation
   const codes = new Set<ErrorCode>([...operation.refusals, 'forbidden'])
   const add = (...more: ErrorCode[]) => {
     for (const code of more) codes.add(code)
@@ -317,7 +317,7 @@ export function codesOf(operation: Operation): ErrorCode[] {
   if (query) add('bad_request')
   if (query && 'cursor' in query.shape) add('bad_cursor')
   if (body) add('bad_request', 'bad_json', 'too_large', 'unsupported_media_type')
-  if (answer && body && operation.method === 'POST' && !operation.bodyOptional) add('idempotency_mismatch')
-  if (!open && answer) add('internal', 'throttled')
+  if (body && operation.method === 'POST' && !operation.bodyOptional) add('idempotency_mismatch')
+  if (!open) add('internal', 'throttled')
   return (Object.keys(ERRORS) as ErrorCode[]).filter((code) => codes.has(code))
 }
