@@ -1,9 +1,8 @@
 /** A fresh table of each kind, for tests. Close what you open. */
 import { randomUUID } from 'node:crypto'
-import { createRequire } from 'node:module'
-import type { AddressInfo, Server } from 'node:net'
 import type { DynamoDBClient } from '@aws-sdk/client-dynamodb'
 import { DynamoDBDocumentClient, paginateScan } from '@aws-sdk/lib-dynamodb'
+import { startEmulator } from '../../src/local/emulator.ts'
 import { createTable } from '../../src/store/create-table.ts'
 import { dynamoClient, dynamoTable, readNumber } from '../../src/store/dynamo-table.ts'
 import { type MemoryTableOptions, memoryTable as newMemoryTable } from '../../src/store/memory-table.ts'
@@ -26,15 +25,10 @@ export async function memoryTable(options: MemoryTableOptions = {}): Promise<Tes
   return { table, items: async () => table.items(), close: async () => {} }
 }
 
-// It has no types, and only its server is used.
-const dynalite = createRequire(import.meta.url)('dynalite') as (options: object) => Server
-
 /** The embedded emulator, in this process, on a port of its own. */
 export async function dynaliteTable(): Promise<TestTable> {
-  const server = dynalite({ createTableMs: 0 })
-  await new Promise<void>((resolve) => server.listen(0, '127.0.0.1', resolve))
-  const { port } = server.address() as AddressInfo
-  return serverTable(`http://127.0.0.1:${port}`, () => new Promise<void>((resolve) => server.close(() => resolve())))
+  const { endpoint, stop } = await startEmulator(null)
+  return serverTable(endpoint, stop)
 }
 
 /** A new table in AWS's DynamoDB Local. @throws Error when SUBLEDGER_TEST_DYNAMODB is not set */
