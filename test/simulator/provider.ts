@@ -96,7 +96,7 @@ export class Provider {
     const { weather, options } = this.#world
     if (!random.chance(weather.options.modelTrouble) || !weather.strikes(1)) return undefined
     const slowest = options.workerTimeoutMs > 600_000
-    return random.weighted<Trouble>({ refused: 3, failed: 2, broken: 3, slow: 2, hangs: slowest ? 0.7 : 2 })
+    return random.weighted<Trouble>({ refused: 3, failed: 2, broken: 3, slow: 2, hangs: slowest ? 1 : 2.8 })
   }
 
   #result(

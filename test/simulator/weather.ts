@@ -62,7 +62,7 @@ type Weights = { readonly [fault in CallFault]?: number }
 const STORM: { readonly [kind in CallKind]: Weights } = {
   write: { crash: 4, pause: 1, 'pause after': 1, slow: 1, lost: 3, 'lost and thrown': 2.2, throttled: 2.2 },
   read: { crash: 2, pause: 1, slow: 1, throttled: 1 },
-  invoke: { crash: 2, drop: 3, delay: 3, dup: 3, twin: 3, refuse: 6, cut: 4 },
+  invoke: { crash: 2, drop: 3.6, delay: 3, dup: 3, twin: 3, refuse: 6, cut: 4 },
   model: { crash: 2 },
   answer: { crash: 3, pause: 3 },
   sleep: { crash: 1, pause: 1 },
