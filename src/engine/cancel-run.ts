@@ -18,9 +18,8 @@ export async function cancelRun(ctx: EngineContext, ref: RunRef): Promise<Run> {
   const run = cancelled.written ? cancelled.item : await ctx.store.getRun(ref, { consistent: true })
   if (!run) throw new SubledgerError('unknown_run', `There is no run ${ref.runId}.`)
   if (run.stop && run.status === 'running') {
-    const done = await stopAll(ctx, run, ctx.clock.now() + IN_REQUEST_MS)
-    // the rest of a large tree is the sweep's, which then comes at its next turn
-    if (!done && run.dueAt !== null) await ctx.store.pushDue(ref, run.dueAt, ctx.clock.now())
+    // the rest of a large tree is the sweep's, for which the run is due
+    await stopAll(ctx, run, ctx.clock.now() + IN_REQUEST_MS)
   }
   return (await ctx.store.getRun(ref, { consistent: true })) ?? run
 }
@@ -30,9 +29,8 @@ export async function cancelRun(ctx: EngineContext, ref: RunRef): Promise<Run> {
  * sweep while the run's stop stands, because a session may be born while this passes. A session of a later round is left
  * alone: whoever is slow here may find the run in its next round.
  * @param until epoch ms after which no further page of sessions is taken
- * @returns whether all were looked at
  */
-export async function stopAll(ctx: EngineContext, run: Run, until = Number.POSITIVE_INFINITY): Promise<boolean> {
+export async function stopAll(ctx: EngineContext, run: Run, until = Number.POSITIVE_INFINITY): Promise<void> {
   const ref = { tenant: run.tenant, runId: run.runId }
   const rootId = rootSessionId(run.runId)
   const mine = (h: SessionHeader) => !isTerminal(h) && h.round === run.round
@@ -46,7 +44,5 @@ export async function stopAll(ctx: EngineContext, run: Run, until = Number.POSIT
     const live = page.items.filter((h) => mine(h) && h.sessionId !== rootId)
     for (let i = 0; i < live.length; i += AT_ONCE) await Promise.all(live.slice(i, i + AT_ONCE).map(stop))
     after = page.next
-    if (after !== undefined && ctx.clock.now() > until) return false
-  } while (after !== undefined)
-  return true
+  } while (after !== undefined && ctx.clock.now() <= until)
 }

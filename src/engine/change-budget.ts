@@ -42,8 +42,9 @@ export async function changeBudget(ctx: Ctx, ref: RunRef, budget: Budget): Promi
       limit,
       resume,
       raised: raised && run.status === 'running',
-      // nobody else would look at it before its next round
+      // nobody else would look at it before its next round, or while all of it waits for something that is days away
       ...(isTerminal(run) && { dueAt: now + ctx.settings.eventAgeMs }),
+      ...(run.status === 'running' && raised && { dueAt: now }),
       now,
     })
     // a refusal may be this write's own, when its first answer was lost: then it is this call that opens the round

@@ -35,15 +35,16 @@ export function runWrites(table: TableClient): RunWrites {
 
     /**
      * W14. A run that waits for its budget has nobody who could end it, so the same request ends it at once: conditions
-     * have no branches, hence a second write where the first finds no running run.
+     * have no branches, hence a second write where the first finds no running run. A running one is due at once: its
+     * sessions may all wait for something that is days away, and the events that tell them to stop may be lost.
      */
     async cancelRun(ref: RunRef, now: number): Promise<Written<Run>> {
       const set = ['#stop = :cancelled', '#cancelRequestedAt = :now', '#updatedAt = :now']
       const running = await update(
         ref,
         all('#status = :running', 'attribute_not_exists(#stop)'),
-        { set },
-        { ':now': now },
+        { set: [...set, '#dueAt = :now', '#dueShard = :dueShard'] },
+        { ':now': now, ':dueShard': dueShard(ref.runId) },
       )
       if (running.written) return running
       return update(

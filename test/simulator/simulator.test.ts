@@ -1,4 +1,6 @@
+import { fileURLToPath } from 'node:url'
 import { expect, test } from 'vitest'
+import { checkMutants, MUTANTS } from './mutants.ts'
 import { describeTally, emptyTally, quantile, tallyOutcome } from './report.ts'
 import { runSeed } from './run-seed.ts'
 
@@ -18,4 +20,12 @@ test('the same seed is the same run, to the last call', async () => {
   const [one, two] = [await runSeed(4, { trace: true }), await runSeed(4, { trace: true })]
   expect(one.world.trace.length).toBeGreaterThan(50)
   expect(two.world.trace).toEqual(one.world.trace)
+})
+
+test('each mutation of `npm run simulate -- --mutants` still has its place in the source', () => {
+  const root = fileURLToPath(new URL('../..', import.meta.url))
+  expect(() => checkMutants(MUTANTS, root)).not.toThrow()
+  // control
+  const moved = { ...MUTANTS[0]!, edits: [{ file: 'src/engine/cancel-run.ts', find: 'no such text', replace: '' }] }
+  expect(() => checkMutants([moved], root)).toThrow('stands 0 times')
 })
