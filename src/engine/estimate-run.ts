@@ -162,7 +162,7 @@ function leastOfAgent(team: TeamDefinition, starts: readonly Start[], at: number
   const most = starts.reduce((n, s) => Math.max(n, s.bound.estimate), 0)
   const price = cheapestOf(model, { at, least, most })
   const usd = price && input * price.input + calls * price.output
-  const tokens = `${nameOf(team, agent)}: ${callCount(starts.length)} with at least ${input} tokens of input (one for every 16 bytes of text)`
+  const tokens = `${nameOf(team, agent)}: ${callCount(starts.length)} with at least ${count(input)} tokens of input (one for every 16 bytes of text)`
   const how = price
     ? `${tokens} at USD ${perMillion(price.input)} and ${calls} of output at USD ${perMillion(price.output)} per million, the cheapest rates that may apply: USD ${formatUsd(usd!)}.`
     : `${tokens} and ${calls} of output. The price of ${model.provider}/${model.model} is not known, so what they cost is not known either.`
@@ -184,7 +184,7 @@ function mostOf(
   for (const of of groups.values()) all = sum(all, times(most(of[0]!.agent, depth, of[0]!.bytes), BigInt(of.length)))
   const how = [
     ...agents.map((agent) => sessionText(team, agent, at)),
-    `In all up to ${all.sessions} sessions with ${all.calls} calls and ${all.tok} tokens, every byte of a prompt counted as a token and every token at the dearest rate.`,
+    `In all up to ${count(all.sessions)} sessions with ${count(all.calls)} calls and ${count(all.tok)} tokens, every byte of a prompt counted as a token and every token at the dearest rate.`,
     ...priceTexts(team, agents),
     ...boundTexts(all),
   ]
@@ -196,7 +196,7 @@ function mostOf(
   }
   if (limit.tok < UNLIMITED && (tok === null || limit.tok < tok)) {
     tok = limit.tok
-    how.push(`The budget of ${limit.tok} tokens bounds its tokens.`)
+    how.push(`The budget of ${count(limit.tok)} tokens bounds its tokens.`)
   }
   const byTokens = tok === null ? null : costOfTokens(team, agents, tok, at)
   if (byTokens !== null && (usd === null || byTokens < usd)) {
@@ -227,8 +227,8 @@ function sessionText(team: TeamDefinition, agent: AgentDefinition, at: number): 
   const which = agent.maxIterations === null ? 'the default of max_iterations' : 'its max_iterations'
   const how =
     answers === 1
-      ? `a session answers once, with up to ${cap} tokens`
-      : `a session answers up to ${answers} times (${which}), each time with up to ${cap} tokens`
+      ? `a session answers once, with up to ${count(cap)} tokens`
+      : `a session answers up to ${answers} times (${which}), each time with up to ${count(cap)} tokens`
   const below =
     answers > 1 && agent.subAgents.length > 0
       ? `; each answer but the last may start ${fanOut(team)} sub-sessions, over ${levelsOf(team)} levels in all`
@@ -287,3 +287,5 @@ const nameOf = (team: TeamDefinition, agent: AgentDefinition): string => {
   return `${agent.name} (${provider}/${model})`
 }
 const perMillion = (picoPerToken: bigint): string => formatUsd(picoPerToken * 1_000_000n)
+
+const count = (n: number | bigint): string => n.toLocaleString('en-US')

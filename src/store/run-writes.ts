@@ -50,7 +50,10 @@ export function runWrites(table: TableClient): RunWrites {
       return update(
         ref,
         all('#status = :waiting', 'attribute_not_exists(#stop)'),
-        { set: [...set, '#status = :cancelled', '#stopReason = :cancelled', '#finishedAt = :now'] },
+        {
+          set: [...set, '#status = :cancelled', '#stopReason = :cancelled', '#finishedAt = :now'],
+          remove: ['#error'],
+        },
         { ':now': now },
       )
     },

@@ -55,7 +55,7 @@ describe.each(WAYS)('%s', (_, options) => {
     expect(out).toMatch(/^at least +\$0\.000003 +2 tokens +1 call$/m)
     expect(out).toMatch(/^at most +\$0\.0\d+ +\d,\d{3} tokens$/m)
     expect(out).toMatch(/^root +scripted\/scripted +\$1\/M +\$2\/M +team file +1 +\$0\.002\d+ +1,000$/m)
-    expect(out).toContain('- root (scripted/scripted): a session answers once, with up to 1000 tokens')
+    expect(out).toContain('- root (scripted/scripted): a session answers once, with up to 1,000 tokens')
     expect(existsSync(join(folder, 'data'))).toBe(false)
   })
 

@@ -51,7 +51,7 @@ describe('one agent without tools', () => {
     expect(e.most.tok).toBe(BigInt(5 * (tokens + 1_000)))
     expect(e.most.usd).toBe(5n * (BigInt(tokens) * parseUsd('0.000006') + 1_000n * parseUsd('0.000015')))
     expect(e.most.how[0]).toBe(
-      'root (scripted/script): a session answers once, with up to 1000 tokens, after up to 4 failed calls.',
+      'root (scripted/script): a session answers once, with up to 1,000 tokens, after up to 4 failed calls.',
     )
   })
 
@@ -128,7 +128,7 @@ describe('an agent that leads others', () => {
     const e = await estimate(team, { input: 'go' })
     const [root, w] = team.agents
     // answers 1 and 2 may start 100 each: the tools of the last one are not run
-    expect(e.most.how.join('\n')).toContain('In all up to 201 sessions with 1015 calls')
+    expect(e.most.how.join('\n')).toContain('In all up to 201 sessions with 1,015 calls')
     const tools = toolsFor(team, root!)
     const said = `${root!.instruction}\n\nYou lead these agents:\n- w: ${w!.description}\n\nCall transfer_task to hand a task to one of them and get its result. Use no other names.`
     const first = firstInput(said, 'go', tools)

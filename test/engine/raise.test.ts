@@ -78,7 +78,7 @@ describe('a run whose root is out of money', () => {
 
   test('is cancelled at once', async () => {
     const { ctx, run, clock } = await poor()
-    expect(await cancelRun(ctx, run)).toMatchObject({ status: 'cancelled', stopReason: 'cancelled' })
+    expect(await cancelRun(ctx, run)).toMatchObject({ status: 'cancelled', stopReason: 'cancelled', error: null })
     await changeBudget(ctx, run, { usd: '9' })
     await clock.advance(1_000)
     expect((await ctx.store.getRun(run))!.status).toBe('cancelled')
