@@ -53,9 +53,9 @@ export const limitedPart = ({ granted }: Pick<Granted, 'granted'>, amount: Amoun
 
 export const periodOf = (per: Per, at: number): string => new Date(at).toISOString().slice(0, per === 'day' ? 10 : 7)
 
-/** When the period after the one of `at` begins, epoch ms. */
-export function nextPeriod(per: Per, at: number): number {
-  const d = new Date(at)
+/** When the period after this one begins, epoch ms. */
+export function endOfPeriod(per: Per, period: string): number {
+  const d = new Date(period)
   return per === 'day'
     ? Date.UTC(d.getUTCFullYear(), d.getUTCMonth(), d.getUTCDate() + 1)
     : Date.UTC(d.getUTCFullYear(), d.getUTCMonth() + 1)
@@ -69,17 +69,18 @@ const between = (low: bigint, value: bigint, high: bigint) => largest(low, value
 export const reachOf = (run: { readonly granted: Amount | null; readonly grants: readonly Grant[] }): Amount =>
   run.grants.map(endOf).reduce((a, b) => eachKind((k) => largest(a[k], b[k])), limitedPart(run, run.granted ?? ZERO))
 
-/** The grants with `more` of each of these limits, in the periods that they have now. */
+/**
+ * The grants with `more` of each of these limits, in the periods that were looked at: the present one may be another by
+ * now, and nobody has made its items.
+ */
 export function grown(
   run: { readonly granted: Amount | null; readonly grants: readonly Grant[] },
-  limits: readonly OuterLimit[],
+  limits: readonly Pick<Grant, 'name' | 'period'>[],
   more: Amount,
-  at: number,
 ): Grant[] {
   const grants = [...run.grants]
   const granted = limitedPart(run, run.granted ?? ZERO)
-  for (const { name, per } of limits) {
-    const period = periodOf(per, at)
+  for (const { name, period } of limits) {
     const i = grants.findIndex((g) => g.name === name && g.period === period)
     const old = grants[i]
     const hold = add(old?.hold ?? ZERO, more)

@@ -48,8 +48,10 @@ export interface Run extends RunRef {
   readonly limitSeq: number
   /** the round in which the limit was raised last while it ran: a refusal of that round may have come before; null: none */
   readonly raisedRound: number | null
-  /** when it was found that 80 per cent of the limit were spent, epoch ms, and of which limit, by its `limitSeq` */
-  readonly budgetWarned: { readonly at: number; readonly limitSeq: number } | null
+  /** raised with every change of the limit itself, which names it */
+  readonly budgetSeq: number
+  /** when it was found that 80 per cent of the limit were spent, epoch ms, and of which limit, by its `budgetSeq` */
+  readonly budgetWarned: { readonly at: number; readonly budgetSeq: number } | null
   /** totals as of the last finished round; version `v` of the root's */
   readonly books: Books
   /** number of sessions as of the last finished round */

@@ -28,7 +28,16 @@ export async function askGrant(ctx: GrantContext, ref: RunRef, missing: Amount):
     const outer = await lookFor(ctx, run, missing)
     if (!outer.enough) return outer
     const more = chunkOf(run, outer.need, outer)
-    const noted = await note(ctx, run, grown(run, outer.limits, more, ctx.clock.now()), reachedBy(run, more))
+    const noted = await note(
+      ctx,
+      run,
+      grown(
+        run,
+        outer.limits.map((l) => l.ref),
+        more,
+      ),
+      reachedBy(run, more),
+    )
     if (noted && (await finishGrant(ctx, noted)) === 'granted') return 'granted'
   }
 }
@@ -181,7 +190,11 @@ export async function restGrants(ctx: GrantContext, ref: RunRef, missing: Amount
   const granted = eachKind((k) => (run.granted![k] >= UNLIMITED ? UNLIMITED : net[k]))
   const lowered = { granted, grants: shrunk(run.grants, granted) }
   // limits of which it holds nothing yet are among those that know who waits for them
-  const grants = grown(lowered, outer.limits, ZERO, ctx.clock.now())
+  const grants = grown(
+    lowered,
+    outer.limits.map((l) => l.ref),
+    ZERO,
+  )
   const written = await ctx.store.moveGrants(run, run, { granted, grants, now: ctx.clock.now() })
   if (!written.written) return 'again'
   await takeLimit(ctx, written.item)
@@ -190,7 +203,7 @@ export async function restGrants(ctx: GrantContext, ref: RunRef, missing: Amount
   for (const { ref, item } of held) await wakeWaiting(ctx, ref, item, run.runId, 2)
   // as each limit was right after this was written: of several that come to rest at once, the last one sees all others
   const seen = outer.limits.map((l) => ({ ...l, item: held.find((h) => isSame(h.ref, l.ref))?.item ?? l.item }))
-  return judge(ctx, written.item, need, seen)
+  return judge(written.item, need, seen)
 }
 
 const isSame = (a: LimitRef, b: LimitRef): boolean => JSON.stringify(a) === JSON.stringify(b)

@@ -1,15 +1,15 @@
 import { isBlocked, positive } from '../domain/budget.ts'
 import { type Amount, add, covers, isZero, min, sub, UNLIMITED, ZERO } from '../domain/money.ts'
-import { eachKind, KINDS, limitedPart, nextPeriod, type OuterLimit, periodOf } from '../domain/outer-limit.ts'
+import { eachKind, endOfPeriod, KINDS, limitedPart, type OuterLimit, periodOf } from '../domain/outer-limit.ts'
 import type { Run } from '../domain/run.ts'
-import type { LimitRef, SharedLimit } from '../ports/limit-store.ts'
+import type { LimitRef, PeriodRef, SharedLimit } from '../ports/limit-store.ts'
 import type { EngineContext } from './context.ts'
 
 type Ctx = Pick<EngineContext, 'store' | 'clock' | 'outerLimits'>
 
 /** An outer limit as it is in the present period. */
 export interface OpenLimit extends OuterLimit {
-  readonly ref: LimitRef
+  readonly ref: PeriodRef
   readonly item: SharedLimit
 }
 
@@ -80,11 +80,10 @@ export async function lookFor(ctx: Ctx, run: Run, missing: Amount): Promise<Oute
 
 /** @param need what is missing in the run, in the kinds that are limited outside of it */
 export async function lookOuter(ctx: Ctx, run: Run, need: Amount): Promise<Outer> {
-  return judge(ctx, run, need, await openLimits(ctx, run))
+  return judge(run, need, await openLimits(ctx, run))
 }
 
-export function judge(ctx: Pick<Ctx, 'clock'>, run: Run, need: Amount, limits: readonly OpenLimit[]): Outer {
-  const at = ctx.clock.now()
+export function judge(run: Run, need: Amount, limits: readonly OpenLimit[]): Outer {
   const room = roomOf(run)
   // a limit of 0 blocks everything, calls that cost nothing too
   const free = (l: OpenLimit): Amount => (isBlocked(l.limit) ? ZERO : l.item.avail)
@@ -97,8 +96,8 @@ export function judge(ctx: Pick<Ctx, 'clock'>, run: Run, need: Amount, limits: r
     some: KINDS.every((k) => run.granted![k] >= UNLIMITED || left[k] > 0n),
     enough: fits && lacking.length === 0,
     wait: fits && lacking.every((l) => mayComeBack(l, need, run.runId)),
-    resumeAt: lacking.length === 0 ? null : Math.max(...lacking.map((l) => nextPeriod(l.per, at))),
-    short: lacking.map((l) => `${l.name} (${periodOf(l.per, at)})`),
+    resumeAt: lacking.length === 0 ? null : Math.max(...lacking.map((l) => endOfPeriod(l.per, l.ref.period))),
+    short: lacking.map((l) => `${l.name} (${l.ref.period})`),
   }
 }
 

@@ -70,6 +70,7 @@ export async function startRun(ctx: EngineContext, request: StartRun): Promise<R
     grants: [],
     short: null,
     limitSeq: 0,
+    budgetSeq: 0,
     raisedRound: null,
     budgetWarned: null,
     books: {},

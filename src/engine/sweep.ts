@@ -125,10 +125,14 @@ export async function sweepRun(ctx: EngineContext, ref: RunRef, invocation?: Inv
   return { ...NOTHING, runs: 1, invoked, settled }
 }
 
-/** Late answers are booked first, so that the reports are whole; then everything goes. */
+/** What it holds of limits goes back and late answers are booked first, so that the reports are whole; then everything goes. */
 async function sweepGone(ctx: EngineContext, run: Run, invocation: Invocation | undefined): Promise<SweepReport> {
   if (!invocation || (run.dueAt !== null && run.dueAt > ctx.clock.now())) return NOTHING
   let settled = 0
+  if (run.grants.length > 0) {
+    await giveBack(ctx, run)
+    settled++
+  }
   if (unknown(run.books).calls > 0) {
     const headers = await allHeaders(ctx, run)
     for (const h of headers.values()) if ((await lookAtSession(ctx, run, h, headers)) === 'settled') settled++

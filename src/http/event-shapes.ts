@@ -91,7 +91,7 @@ const budgetWarning = z.strictObject({
   type: z.literal('budget.warning'),
   sessionId: z.null().check(says('it is about the whole run')),
   at: time,
-  limitSeq: count.check(says("how often the run's budget had been changed: each budget is warned of once")),
+  budgetSeq: count.check(says("how often the run's budget had been changed: each budget is warned of once")),
 })
 
 export const event = z.union([

@@ -4,10 +4,16 @@ import type { Run, RunRef, SessionRef } from '../domain/run.ts'
 import type { SessionHeader } from '../domain/session.ts'
 import type { Put, Written } from '../ports.ts'
 
+/** A limit over time: of a UTC day (`2026-11-30`) or month (`2026-11`) of a tenant; `name` says of whom, and may be any text. */
+export interface PeriodRef {
+  readonly tenant: string
+  readonly period: string
+  readonly name: string
+}
+
 /** A limit that many share. */
 export type LimitRef =
-  /** over time: a UTC day (`2026-11-30`) or month (`2026-11`) of a tenant; `name` says of whom, and may be any text */
-  | { readonly tenant: string; readonly period: string; readonly name: string }
+  | PeriodRef
   /** a pot of one run */
   | (RunRef & { readonly pot: string })
 

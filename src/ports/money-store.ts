@@ -55,7 +55,7 @@ export interface MoneyStore {
   changeLimit(
     ref: RunRef,
     to: {
-      seen: Pick<Run, 'limitSeq' | 'status' | 'round' | 'inputRound'>
+      seen: Pick<Run, 'limit' | 'limitSeq' | 'status' | 'round' | 'inputRound'>
       limit: Amount
       resume: { dueAt: number } | null
       raised?: boolean
@@ -63,8 +63,8 @@ export interface MoneyStore {
       now: number
     },
   ): Promise<Written<Run>>
-  /** W43: the run's limit, named by its `limitSeq`, is nearly spent; not written where that is known, or it has another */
-  warnBudget(ref: RunRef, limitSeq: number, now: number): Promise<Written<Run>>
+  /** W43: the run's limit, named by its `budgetSeq`, is nearly spent; not written where that is known, or it has another */
+  warnBudget(ref: RunRef, budgetSeq: number, now: number): Promise<Written<Run>>
   /** W42 */
   failWaiting(ref: RunRef, seenRound: number, now: number): Promise<Written<Run>>
 }

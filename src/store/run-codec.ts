@@ -83,7 +83,8 @@ export const encodeRun = (run: Run): Item => ({
     [A.limitSeq]: run.limitSeq,
     [A.raisedRound]: run.raisedRound ?? undefined,
     [A.budgetWarnedAt]: run.budgetWarned?.at ?? null,
-    [A.budgetWarnedSeq]: run.budgetWarned?.limitSeq ?? null,
+    [A.budgetWarnedSeq]: run.budgetWarned?.budgetSeq ?? null,
+    [A.budgetSeq]: run.budgetSeq,
     [A.grantedUsd]: run.granted?.usd,
     [A.grantedTok]: run.granted?.tok,
     [A.grants]: run.grants.length > 0 ? encodeGrants(run.grants) : undefined,
@@ -124,9 +125,10 @@ export function decodeRun(item: Item): Run {
     maxConcurrency: r.whole('maxConcurrency'),
     limit: { usd: r.big('limitUsd'), tok: r.big('limitTok') },
     limitSeq: r.whole('limitSeq'),
+    budgetSeq: r.whole('budgetSeq'),
     raisedRound: r.has('raisedRound') ? r.whole('raisedRound') : null,
     budgetWarned: r.has('budgetWarnedAt')
-      ? { at: r.whole('budgetWarnedAt'), limitSeq: r.whole('budgetWarnedSeq') }
+      ? { at: r.whole('budgetWarnedAt'), budgetSeq: r.whole('budgetWarnedSeq') }
       : null,
     granted: r.has('grantedUsd') ? { usd: r.big('grantedUsd'), tok: r.big('grantedTok') } : null,
     grants: r.has('grants') ? decodeGrants(r.list('grants'), where) : [],

@@ -1,4 +1,5 @@
 /** Writes of the run's own item. */
+import { same } from '../domain/money.ts'
 import type { Run, RunRef } from '../domain/run.ts'
 import type { Put, Store, Written } from '../ports.ts'
 import { dueShard, runKey } from './keys.ts'
@@ -196,6 +197,7 @@ export function runWrites(table: TableClient): RunWrites {
             '#limitUsd = :limitUsd',
             '#limitTok = :limitTok',
             '#limitSeq = #limitSeq + :one',
+            ...(same(to.limit, to.seen.limit) ? [] : ['#budgetSeq = #budgetSeq + :one']),
             '#updatedAt = :now',
             ...(to.raised ? ['#raisedRound = :round'] : []),
             ...(to.resume ? ['#status = :running', '#round = #round + :one', '#inputRound = :inputRound'] : []),
@@ -220,14 +222,14 @@ export function runWrites(table: TableClient): RunWrites {
       ),
 
     /** W43. Once for each limit. Way by way, as W3 is. */
-    warnBudget: (ref, limitSeq, now): Promise<Written<Run>> =>
+    warnBudget: (ref, budgetSeq, now): Promise<Written<Run>> =>
       update(
         ref,
         ['attribute_not_exists(#budgetWarnedSeq)', '#budgetWarnedSeq < :seq']
-          .map((way) => all('#limitSeq = :seq', way))
+          .map((way) => all('#budgetSeq = :seq', way))
           .join(' OR '),
         { set: ['#budgetWarnedAt = :now', '#budgetWarnedSeq = :seq'] },
-        { ':seq': limitSeq, ':now': now },
+        { ':seq': budgetSeq, ':now': now },
       ),
 
     /** W42. Nobody has raised the limit of a run that waits for it. */

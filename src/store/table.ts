@@ -43,6 +43,7 @@ export const A = {
   limitTok: 'lt',
   budgetWarnedAt: 'wd',
   budgetWarnedSeq: 'wq',
+  budgetSeq: 'bq',
   books: 'bk',
   sessions: 'sn',
   tags: 'tg',

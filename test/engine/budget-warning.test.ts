@@ -57,7 +57,7 @@ describe('a run that has spent 80 per cent of its budget', () => {
     async (budget) => {
       const { started, stored, said, tries } = lab()
       const run = await started({ ...tasks(9), maxConcurrency: 2 }, budget)
-      expect((await stored(run)).budgetWarned).toEqual({ at: expect.any(Number), limitSeq: 0 })
+      expect((await stored(run)).budgetWarned).toEqual({ at: expect.any(Number), budgetSeq: 0 })
       expect(said).toHaveLength(1)
       expect(said[0]).toMatchObject({ Team: 't', tenant: 'local', runId: run.runId, level: 'warn' })
       // nobody writes who could have known
@@ -80,7 +80,7 @@ describe('a run that has spent 80 per cent of its budget', () => {
     const { started, stored, ctx } = lab()
     const run = await started({ input: 'go', agent: 'root' }, { usd: '0.35' })
     // three calls are paid for, and the fourth is not: the run waits for more
-    expect(await stored(run)).toMatchObject({ status: 'waiting', budgetWarned: { limitSeq: 0 } })
+    expect(await stored(run)).toMatchObject({ status: 'waiting', budgetWarned: { budgetSeq: 0 } })
     await changeBudget(ctx, run, { usd: '10' })
   })
 
@@ -89,7 +89,7 @@ describe('a run that has spent 80 per cent of its budget', () => {
     const run = await started({ input: 'go', agent: 'root' }, { usd: '0.35' })
     await changeBudget(ctx, run, { usd: '0.45' })
     await invoker.drain()
-    expect(await stored(run)).toMatchObject({ status: 'completed', budgetWarned: { limitSeq: 1 } })
+    expect(await stored(run)).toMatchObject({ status: 'completed', budgetWarned: { budgetSeq: 1 } })
     expect(said).toHaveLength(2)
   })
 
@@ -112,7 +112,7 @@ describe('a run that has spent 80 per cent of its budget', () => {
     })
     await sweepRun(ctx, run)
     await sweepRun(ctx, run)
-    expect((await stored(run)).budgetWarned).toMatchObject({ limitSeq: 0 })
+    expect((await stored(run)).budgetWarned).toMatchObject({ budgetSeq: 0 })
     expect(said).toHaveLength(1)
   })
 })

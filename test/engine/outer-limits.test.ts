@@ -1,100 +1,15 @@
 /** Limits over time, on a tenant, a team and a tag: over many runs at once, over midnight, and over crashes. */
-import { afterEach, describe, expect, test } from 'vitest'
-import { type Amount, add, formatUsd, parseUsd, UNLIMITED, ZERO } from '../../src/domain/money.ts'
-import { type OuterLimit, periodOf } from '../../src/domain/outer-limit.ts'
+import { describe, expect, test } from 'vitest'
+import { add, formatUsd, parseUsd, ZERO } from '../../src/domain/money.ts'
 import type { Run, RunRef } from '../../src/domain/run.ts'
-import type { ModelDefinition } from '../../src/domain/team.ts'
 import { auditRun } from '../../src/engine/audit.ts'
-import { type StartRun, startRun } from '../../src/engine/start-run.ts'
-import { sweep } from '../../src/engine/sweep.ts'
 import { runView } from '../../src/http/views/run.ts'
-import type { Clock, OuterLimits } from '../../src/ports.ts'
 import { memoryTable } from '../../src/store/memory-table.ts'
-import { meteredTable } from '../../src/store/metered-table.ts'
 import type { TableClient } from '../../src/store/table-client.ts'
-import { limitsOf } from '../../src/team/folder-limits.ts'
 import type { LimitRule } from '../../src/team/read-limits.ts'
-import { agent, scriptedTeam, type TestEngine, testEngine } from '../support/engine.ts'
+import { agent, scriptedTeam, type TestEngine } from '../support/engine.ts'
+import { CAP, DAY_MS, model, ofTenant, open, step, tokens, usd, world } from '../support/limits-world.ts'
 import { dynaliteTable } from '../support/tables.ts'
-
-/** A call may cost 30,000 output tokens at USD 10 a million: exactly USD 0.30, and costs 0.10. */
-const CAP = 30_000
-const model: Partial<ModelDefinition> = {
-  cost: { input: '0', output: '10', cacheRead: '0', cacheWrite: '0' },
-  maxTokens: CAP,
-  minTokens: CAP,
-}
-const step = { text: 'done', usage: { input: 100, output: CAP / 3 } }
-const solo = scriptedTeam('solo', [{ agent: agent('root'), steps: [step], model }])
-const crowd = scriptedTeam('crowd', [{ agent: agent('worker'), steps: [step], model }])
-const free = scriptedTeam('free', [
-  { agent: agent('root'), steps: [step], model: { ...model, cost: { input: '0', output: '0' } } },
-])
-const unpriced = scriptedTeam('unpriced', [{ agent: agent('root'), steps: [step], model: { api: 'scripted' } }])
-for (const m of Object.values(unpriced.models)) delete (m as { cost?: unknown }).cost
-
-const usd = (text: string): Amount => ({ usd: parseUsd(text), tok: UNLIMITED })
-const tokens = (n: number): Amount => ({ usd: UNLIMITED, tok: BigInt(n) })
-const ofTenant = (limit: Amount, of: Partial<LimitRule> = {}): LimitRule => ({
-  tenant: null,
-  of: { kind: 'tenant' },
-  per: 'day',
-  limit,
-  ...of,
-})
-
-const NOON = Date.UTC(2026, 10, 30, 12)
-const DAY_MS = 24 * 3_600_000
-
-/** The machine's clock, begun at noon and moved by tests. */
-function movedClock(): Clock & { move(ms: number): void } {
-  let [offset, began] = [NOON, performance.now()]
-  return {
-    now: () => Math.floor(offset + performance.now() - began),
-    sleep: (ms) => new Promise((resolve) => setTimeout(resolve, ms)),
-    move(ms) {
-      offset += ms + performance.now() - began
-      began = performance.now()
-    },
-  }
-}
-
-const open: (() => Promise<unknown>)[] = []
-afterEach(async () => {
-  for (const close of open.splice(0)) await close()
-})
-
-function world(rules: readonly LimitRule[], options: { table?: TableClient } = {}) {
-  const clock = movedClock()
-  const at = { rules }
-  const table = meteredTable(options.table ?? memoryTable())
-  const outerLimits: OuterLimits = {
-    of: async (run) => limitsOf(at.rules, run),
-    requiredTags: async () => at.rules.flatMap(({ of }) => (of.kind === 'tag' ? [of.tag] : [])),
-  }
-  const engine = testEngine({ table, teams: [solo, crowd, free, unpriced], clock, outerLimits })
-  open.push(() => engine.invoker.close())
-  const { ctx } = engine
-  return {
-    ...engine,
-    table,
-    clock,
-    at,
-    start: (of: Partial<StartRun> = {}) =>
-      startRun(ctx, { tenant: 'local', team: 'solo', ...(of.tasks ? {} : { input: 'go' }), ...of }),
-    read: async (ref: RunRef) => (await ctx.store.getRun(ref, { consistent: true }))!,
-    limit: (name = 'tenant', tenant = 'local', per: OuterLimit['per'] = 'day') =>
-      ctx.store.getLimit({ tenant, name, period: periodOf(per, clock.now()) }),
-    /** the sweep, until nothing happens any more */
-    async rest(): Promise<void> {
-      for (let i = 0; i < 3; i++) {
-        await engine.invoker.drain()
-        await sweep(ctx, { deadlineAt: clock.now() + 600_000 })
-      }
-      await engine.invoker.drain()
-    },
-  }
-}
 
 const statuses = (runs: readonly Run[]) => {
   const count: { [status: string]: number } = {}

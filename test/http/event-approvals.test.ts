@@ -118,13 +118,13 @@ describe('the warning of a budget', () => {
     await api.ctx.store.warnBudget(ref, 0, Date.parse('2026-03-01T00:00:00Z'))
     const first = await told(api, runId, `?cursor=${before.cursor}`)
     expect(first.events.map((e) => e.data)).toEqual([
-      { type: 'budget.warning', sessionId: null, at: '2026-03-01T00:00:00.000Z', limitSeq: 0 },
+      { type: 'budget.warning', sessionId: null, at: '2026-03-01T00:00:00.000Z', budgetSeq: 0 },
     ])
     expect((await told(api, runId, `?cursor=${first.cursor}`)).events).toEqual([])
     await changeBudget(api.ctx, ref, { usd: '2' })
     await api.ctx.store.warnBudget(ref, 1, Date.parse('2026-03-02T00:00:00Z'))
     const second = await told(api, runId, `?cursor=${first.cursor}`)
-    expect(second.events.map((e) => e.data.limitSeq)).toEqual([1])
+    expect(second.events.map((e) => e.data.budgetSeq)).toEqual([1])
     expect((await told(api, runId, `?cursor=${second.cursor}`)).events).toEqual([])
     await api.close()
   })

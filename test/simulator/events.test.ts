@@ -86,7 +86,7 @@ async function seedWithReaders(seed: number): Promise<EventView[]> {
       await reader.look(store, ref, true)
       expect({ seed, ...bySession(reader.told) }).toEqual({ seed, ...bySession(whole.told) })
       expect({ seed, warning: warnings(reader.told).at(-1) }).toEqual({ seed, warning: warnings(whole.told).at(-1) })
-      const warned = warnings(reader.told).map((w) => w.limitSeq)
+      const warned = warnings(reader.told).map((w) => w.budgetSeq)
       expect(warned).toEqual([...new Set(warned)].sort((a, b) => a - b))
     }
   }

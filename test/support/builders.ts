@@ -86,6 +86,7 @@ export function aRun(of: Partial<Run> = {}): Run {
     grants: [],
     short: null,
     limitSeq: 0,
+    budgetSeq: 0,
     raisedRound: null,
     budgetWarned: null,
     books: {},

@@ -141,11 +141,11 @@ export class Follower {
   /** Once for each limit; one that was replaced before anybody looked is not told. */
   #tellWarning(): void {
     const warned = this.run?.budgetWarned
-    if (!warned || warned.limitSeq < this.#o.place.warned) return
-    const { at, limitSeq } = warned
+    if (!warned || warned.budgetSeq < this.#o.place.warned) return
+    const { at, budgetSeq } = warned
     this.#news.push({
       node: null,
-      event: { type: 'budget.warning', sessionId: null, at: time(at), limitSeq },
+      event: { type: 'budget.warning', sessionId: null, at: time(at), budgetSeq },
       at,
     })
   }
@@ -196,7 +196,7 @@ export class Follower {
     this.#taken++
     const { place } = this.#o
     const { event } = news
-    if (event.type === 'budget.warning') place.tellWarning(event.limitSeq)
+    if (event.type === 'budget.warning') place.tellWarning(event.budgetSeq)
     else if (news.node) place.tell(news.node, news.place, event.type.startsWith('approval.'))
     return { event, cursor: this.cursor() }
   }

@@ -34,7 +34,7 @@ export class TreePlace {
   /** what a cursor says of the watched session, until it is found in the tree */
   #watchedPlace: Place | undefined
   readonly #scope: string
-  /** the first limit of the run, by its `limitSeq`, of which no warning was told */
+  /** the first limit of the run, by its `budgetSeq`, of which no warning was told */
   #warned = 0
 
   /** @param watched the session whose log is followed beside the root's */
@@ -50,8 +50,8 @@ export class TreePlace {
   }
 
   /** It was told that most of this limit is spent. */
-  tellWarning(limitSeq: number): void {
-    this.#warned = limitSeq + 1
+  tellWarning(budgetSeq: number): void {
+    this.#warned = budgetSeq + 1
   }
 
   find(id: string): Node | undefined {

@@ -92,7 +92,7 @@ function countSessions(headers: readonly SessionHeader[]): SessionCounts {
  * have not granted yet is held by nobody either.
  */
 function budgetView(run: Run, books: Books, root: SessionHeader | undefined): BudgetView | null {
-  const { limit, limitSeq, budgetWarned } = run
+  const { limit, budgetSeq, budgetWarned } = run
   if (isUnlimited(limit)) return null
   // what an ended root has left of its own is nobody's hold any more
   const left =
@@ -107,6 +107,6 @@ function budgetView(run: Run, books: Books, root: SessionHeader | undefined): Bu
     heldUsd:
       usd === null || available === null ? null : formatUsd(usd - known(books).cost - unknown(books).cost - available),
     availableUsd: usd === null || available === null ? null : formatUsd(available),
-    warnedAt: timeOrNull(budgetWarned?.limitSeq === limitSeq ? budgetWarned.at : null),
+    warnedAt: timeOrNull(budgetWarned?.budgetSeq === budgetSeq ? budgetWarned.at : null),
   }
 }

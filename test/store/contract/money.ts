@@ -267,8 +267,8 @@ const outOfMoney: Partial<Run> = {
   limitSeq: 2,
 }
 const raise = (run: Partial<Run>, resume: { dueAt: number } | null): RunCase['write'] => {
-  const { limitSeq, status, round, inputRound } = { ...aRun(), ...run }
-  const to = { seen: { limitSeq, status, round, inputRound }, limit: money(9), resume, now: NOW }
+  const { limit, limitSeq, status, round, inputRound } = { ...aRun(), ...run }
+  const to = { seen: { limit, limitSeq, status, round, inputRound }, limit: money(9), resume, now: NOW }
   return (store, ref) => store.changeLimit(ref, to)
 }
 
@@ -277,7 +277,7 @@ const LIMITS: RunCase[] = [
     name: 'W41 change the limit of a run that goes on',
     from: {},
     write: raise({}, null),
-    becomes: { limit: money(9), limitSeq: 1, updatedAt: NOW },
+    becomes: { limit: money(9), limitSeq: 1, budgetSeq: 1, updatedAt: NOW },
     refused: {
       'another has changed it since': { limitSeq: 1 },
       'it waits by now': { status: 'waiting' },
@@ -297,6 +297,7 @@ const LIMITS: RunCase[] = [
       inputRound: 1,
       limit: money(9),
       limitSeq: 3,
+      budgetSeq: 1,
       dueAt: NOW + 1,
       updatedAt: NOW,
     },

@@ -31,7 +31,7 @@ const CASES: RunCase[] = [
     name: 'W14 cancel a running run',
     from: {},
     write: (store, ref) => store.cancelRun(ref, NOW),
-    becomes: { stop: 'cancelled', cancelRequestedAt: NOW, updatedAt: NOW },
+    becomes: { stop: 'cancelled', cancelRequestedAt: NOW, updatedAt: NOW, dueAt: NOW },
     refused: {
       'it has been stopped already': { stop: 'budget' },
       'it is completed': { status: 'completed' },
@@ -41,12 +41,13 @@ const CASES: RunCase[] = [
   },
   {
     name: 'W14 cancel a run that waits for its budget',
-    from: { status: 'waiting', stopReason: 'budget' },
+    from: { status: 'waiting', stopReason: 'budget', error: { code: 'budget', message: 'too little' } },
     write: (store, ref) => store.cancelRun(ref, NOW),
     becomes: {
       status: 'cancelled',
       stop: 'cancelled',
       stopReason: 'cancelled',
+      error: null,
       cancelRequestedAt: NOW,
       finishedAt: NOW,
       updatedAt: NOW,
