@@ -41,6 +41,13 @@ export interface Clock {
   sleep(ms: number, signal?: AbortSignal): Promise<void>
 }
 
+/** The end of a run that has nobody who works on it. */
+export interface EndOfRun {
+  readonly now: number
+  /** epoch s; left out: it is kept for ever */
+  readonly expiresAt?: number | undefined
+}
+
 export interface Ids {
   /** a ULID: sorts by the time given */
   runId(now: number): string
@@ -161,7 +168,7 @@ export interface Store
   /** runs of one shard of the due index (0 ≤ shard < DUE_SHARDS) whose time has come, earliest first */
   dueRuns(shard: number, now: number, options: { limit: number; after?: string }): Promise<Page<RunRef>>
   /** W14 */
-  cancelRun(ref: RunRef, now: number): Promise<Written<Run>>
+  cancelRun(ref: RunRef, to: EndOfRun): Promise<Written<Run>>
   /** W17 */
   finishRun(
     ref: RunRef,
@@ -189,8 +196,8 @@ export interface Store
   correctRun(ref: RunRef, seenV: number, to: { v: number; books: Books; now: number }): Promise<Written<Run>>
   /** W24. `next`: when it is looked at again; left out: never */
   undueRun(ref: RunRef, seen: { v: number; dueAt: number }, next?: number): Promise<Written<Run>>
-  /** W25 */
-  pushDue(ref: RunRef, seenDueAt: number, dueAt: number): Promise<Written<Run>>
+  /** W25: of a run that is as it was seen */
+  pushDue(ref: RunRef, seen: Pick<Run, 'dueAt' | 'updatedAt'>, dueAt: number): Promise<Written<Run>>
   /** opens round `seenRound + 1` of an ended run, with an input or to try again (then its last input stays) */
   openRound(
     ref: RunRef,

@@ -89,3 +89,10 @@ export type RunInput = { readonly input: string } | { readonly tasks: readonly T
 export interface RetryInput {
   readonly retry: readonly number[]
 }
+
+/**
+ * Whether a run that waits for its budget was given more while it came to an end: whoever refused its last call may not
+ * have known of that, so it has one more round.
+ */
+export const wasRaised = (run: Pick<Run, 'status' | 'round' | 'raisedRound'>): boolean =>
+  run.status === 'waiting' && run.raisedRound === run.round

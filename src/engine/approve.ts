@@ -66,14 +66,19 @@ async function checkOpen(ctx: Ctx, ref: SessionRef, round: number): Promise<void
 const closed = () =>
   new SubledgerError('approval_closed', 'The session has ended, or is going to: nothing waits for this any more.')
 
+/** No caller lives longer: a look before that may come between the telling and the decision. */
+const DECIDES_MS = 30_000
+
 /** The sweep looks at the run soon, and not only when the wait has lasted as long as it may. */
 async function tellSweep(ctx: Ctx, ref: RunRef): Promise<void> {
   for (;;) {
     const run = await ctx.store.getRun(ref, { consistent: true })
     if (run?.status !== 'running' || run.dueAt === null) return
     // always another time: a sweep that looked before the decision must not put the run off
-    const soon = Math.min(run.dueAt - 1, ctx.clock.now() + ctx.settings.eventAgeMs)
-    if ((await ctx.store.pushDue(ref, run.dueAt, soon)).written) return
+    const now = ctx.clock.now()
+    const least = now + DECIDES_MS === run.dueAt ? now + DECIDES_MS + 1 : now + DECIDES_MS
+    const soon = Math.max(Math.min(run.dueAt - 1, now + ctx.settings.eventAgeMs), least)
+    if ((await ctx.store.pushDue(ref, run, soon)).written) return
   }
 }
 

@@ -3,6 +3,7 @@ import { rootSessionId } from '../domain/ids.ts'
 import type { Run, RunRef } from '../domain/run.ts'
 import { isTerminal, type SessionHeader } from '../domain/session.ts'
 import type { EngineContext } from './context.ts'
+import { expiryOf } from './due-times.ts'
 import { stopSession } from './end-session.ts'
 
 /** Headers read with one request. */
@@ -14,7 +15,8 @@ const AT_ONCE = 10
 
 /** Asks the whole tree to stop. Returns the run as it is then, also when it has ended. @throws SubledgerError unknown_run */
 export async function cancelRun(ctx: EngineContext, ref: RunRef): Promise<Run> {
-  const cancelled = await ctx.store.cancelRun(ref, ctx.clock.now())
+  const now = ctx.clock.now()
+  const cancelled = await ctx.store.cancelRun(ref, { now, expiresAt: expiryOf(ctx.settings.retentionMs, now) })
   const run = cancelled.written ? cancelled.item : await ctx.store.getRun(ref, { consistent: true })
   if (!run) throw new SubledgerError('unknown_run', `There is no run ${ref.runId}.`)
   if (run.stop && run.status === 'running') {

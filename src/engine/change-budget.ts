@@ -44,7 +44,7 @@ export async function changeBudget(ctx: Ctx, ref: RunRef, budget: Budget): Promi
       raised: raised && run.status === 'running',
       // nobody else would look at it before its next round, or while all of it waits for something that is days away
       ...(isTerminal(run) && { dueAt: now + ctx.settings.eventAgeMs }),
-      ...(run.status === 'running' && raised && { dueAt: now }),
+      ...(run.status === 'running' && { dueAt: now }),
       now,
     })
     // a refusal may be this write's own, when its first answer was lost: then it is this call that opens the round
@@ -55,13 +55,6 @@ export async function changeBudget(ctx: Ctx, ref: RunRef, budget: Budget): Promi
     return changed.item
   }
 }
-
-/**
- * Whether a run that waits for its budget was given more while it came to an end: whoever refused its last call may not
- * have known of that, so it has one more round.
- */
-export const wasRaised = (run: Pick<Run, 'status' | 'round' | 'raisedRound'>): boolean =>
-  run.status === 'waiting' && run.raisedRound === run.round
 
 /** A run that waits goes on: a limit outside of it has enough again, or it was given more before it lay down. */
 export async function resumeRun(ctx: Ctx, run: Run): Promise<void> {

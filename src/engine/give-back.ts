@@ -2,7 +2,7 @@ import { positive } from '../domain/budget.ts'
 import { rootSessionId } from '../domain/ids.ts'
 import { type Amount, add, isZero, min, sub, UNLIMITED, ZERO } from '../domain/money.ts'
 import { eachKind, type Grant, limitedPart, spentOf } from '../domain/outer-limit.ts'
-import type { Run, RunRef } from '../domain/run.ts'
+import { type Run, type RunRef, wasRaised } from '../domain/run.ts'
 import { isTerminal, type SessionHeader, subtreeBooks } from '../domain/session.ts'
 import { amountOf, booksOf } from '../domain/usage.ts'
 import { dueAfter } from './due-times.ts'
@@ -27,7 +27,9 @@ export async function giveBack(ctx: GrantContext, ref: RunRef): Promise<void> {
     }
     const granted = eachKind((k) => (run.granted![k] >= UNLIMITED ? UNLIMITED : spent[k]))
     const now = ctx.clock.now()
-    const to = { granted, grants: [], due: { at: dueAfter(run, now) }, now }
+    // whoever ended it may have died before it went on
+    const at = wasRaised(run) ? now : dueAfter(run, now)
+    const to = { granted, grants: [], due: { at }, now }
     if ((await ctx.store.moveGrants(run, run, to)).written) return
   }
 }

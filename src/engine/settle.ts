@@ -1,7 +1,7 @@
 import { childSessionId } from '../domain/ids.ts'
 import { totalsOf } from '../domain/log.ts'
 import { add, isZero, sub, ZERO } from '../domain/money.ts'
-import type { SessionRef } from '../domain/run.ts'
+import { type SessionRef, wasRaised } from '../domain/run.ts'
 import {
   isOutOfBudget,
   isTerminal,
@@ -13,9 +13,9 @@ import {
 } from '../domain/session.ts'
 import type { ResponseSlot } from '../domain/turn.ts'
 import { addRow, amountOf, type BookRow, NO_TOTALS, subBooks, subTotals, unknown } from '../domain/usage.ts'
-import { resumeRun, wasRaised } from './change-budget.ts'
+import { resumeRun } from './change-budget.ts'
 import type { EngineContext } from './context.ts'
-import { dueAfter } from './due-times.ts'
+import { dueAfter, expiryOf } from './due-times.ts'
 import { giveBack } from './give-back.ts'
 import { headerOf } from './header-of.ts'
 import { reportUsage } from './usage-item.ts'
@@ -118,9 +118,8 @@ async function finishRun(ctx: Ctx, root: SessionHeader): Promise<void> {
   // out of money is no end: the run waits for some days, in case its limit is raised
   const waits = isOutOfBudget(root) && !run.stop
   const status = waits ? 'waiting' : (root.status as TerminalStatus)
-  const { retentionMs } = ctx.settings
   // one that waits is kept, whatever its age
-  const expiresAt = retentionMs === undefined || waits ? undefined : Math.ceil((now + retentionMs) / 1000)
+  const expiresAt = waits ? undefined : expiryOf(ctx.settings.retentionMs, now)
   const due = dueAfter({ ...run, status, books, expiresAt: expiresAt ?? null, reportedAt: now }, now)
   const raised = wasRaised({ ...run, status })
   const finished = await ctx.store.finishRun(root, {

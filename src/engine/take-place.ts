@@ -55,7 +55,9 @@ async function clear(
   looks: number,
 ): Promise<number> {
   // each start begins elsewhere, so that runs that take long do not hide those behind them
-  const start = [...runId].reduce((sum, c) => (sum * 31 + c.charCodeAt(0)) % 65_521, 7) % Math.max(1, places.length)
+  const hash = [...runId].reduce((sum, c) => (sum * 31 + c.charCodeAt(0)) % 65_521, 7)
+  // and each try of the same start
+  const start = (hash + Math.floor(ctx.clock.now() / 1_000) * looks) % Math.max(1, places.length)
   const seen = [...places.slice(start), ...places.slice(0, start)].slice(0, looks)
   const over = await Promise.all(
     seen.map(async (place) => {

@@ -95,5 +95,5 @@ export async function lieDownUntil(
 /** The sweep looks at the run when the wait is over, and not only at its next turn. */
 async function bringDueForward(d: Drive, wakeAt: number): Promise<void> {
   const run = await d.ctx.store.getRun(d.ref, { consistent: true })
-  if (run && run.dueAt !== null && run.dueAt > wakeAt) await d.ctx.store.pushDue(d.ref, run.dueAt, wakeAt)
+  if (run && run.dueAt !== null && run.dueAt > wakeAt) await d.ctx.store.pushDue(d.ref, run, wakeAt)
 }

@@ -4,7 +4,8 @@ import { readConfig, seconds } from '../config.ts'
 import { MAX_STREAMS } from '../domain/limits.ts'
 import type { EngineContext } from '../engine/context.ts'
 import { runSession } from '../engine/run-session.ts'
-import { sweep, sweepRun } from '../engine/sweep.ts'
+import { sweep } from '../engine/sweep.ts'
+import { sweepSession } from '../engine/sweep-run.ts'
 import { runDueSchedules, tickFromFile } from '../engine/tick.ts'
 import { createApp } from '../http/app.ts'
 import { type Door, doorOf } from '../http/auth/identify.ts'
@@ -85,7 +86,7 @@ export async function startEmbedded(options: EmbeddedOptions): Promise<Embedded>
     clock: systemClock,
     log,
     worker: (ref, delivery) => runSession(ctx, ref, { deadlineAt: delivery.deadlineAt }),
-    onDeadLetter: async (ref) => void (await sweepRun(ctx, ref)),
+    onDeadLetter: async (ref) => void (await sweepSession(ctx, ref)),
     settings: { timeoutMs: WORKER_TIMEOUT_MS, retryDelaysMs: RETRY_DELAYS_MS, concurrency: CONCURRENCY },
   })
   const ctx: EngineContext = {

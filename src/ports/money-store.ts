@@ -1,7 +1,7 @@
 import type { Amount } from '../domain/money.ts'
 import type { Run, RunRef, SessionRef } from '../domain/run.ts'
 import type { SessionHeader } from '../domain/session.ts'
-import type { Written } from '../ports.ts'
+import type { EndOfRun, Written } from '../ports.ts'
 
 /** How money moves in a run: down to those who need it, back to where others can have it, and in where a limit is raised. */
 export interface MoneyStore {
@@ -66,5 +66,5 @@ export interface MoneyStore {
   /** W43: the run's limit, named by its `budgetSeq`, is nearly spent; not written where that is known, or it has another */
   warnBudget(ref: RunRef, budgetSeq: number, now: number): Promise<Written<Run>>
   /** W42 */
-  failWaiting(ref: RunRef, seenRound: number, now: number): Promise<Written<Run>>
+  failWaiting(ref: RunRef, seenRound: number, to: EndOfRun): Promise<Written<Run>>
 }

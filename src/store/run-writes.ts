@@ -25,6 +25,9 @@ type RunWrites = Pick<
 
 const NOT_DUE = ['#dueAt', '#dueShard']
 const DUE = ['#dueAt = :dueAt', '#dueShard = :dueShard']
+const EXPIRES = '#expiresAt = :expiresAt'
+const expiry = (expiresAt: number | undefined): Extras['values'] =>
+  expiresAt === undefined ? {} : { ':expiresAt': ttlOf(expiresAt) }
 
 export function runWrites(table: TableClient): RunWrites {
   const update = (ref: RunRef, condition: string, clauses: Clauses, values: Extras['values']): Promise<Written<Run>> =>
@@ -39,7 +42,7 @@ export function runWrites(table: TableClient): RunWrites {
      * have no branches, hence a second write where the first finds no running run. A running one is due at once: its
      * sessions may all wait for something that is days away, and the events that tell them to stop may be lost.
      */
-    async cancelRun(ref: RunRef, now: number): Promise<Written<Run>> {
+    async cancelRun(ref, { now, expiresAt }): Promise<Written<Run>> {
       const set = ['#stop = :cancelled', '#cancelRequestedAt = :now', '#updatedAt = :now']
       const running = await update(
         ref,
@@ -48,14 +51,12 @@ export function runWrites(table: TableClient): RunWrites {
         { ':now': now, ':dueShard': dueShard(ref.runId) },
       )
       if (running.written) return running
+      const ended = ['#status = :cancelled', '#stopReason = :cancelled', '#finishedAt = :now']
       return update(
         ref,
         all('#status = :waiting', 'attribute_not_exists(#stop)'),
-        {
-          set: [...set, '#status = :cancelled', '#stopReason = :cancelled', '#finishedAt = :now'],
-          remove: ['#error'],
-        },
-        { ':now': now },
+        { set: [...set, ...ended, ...(expiresAt === undefined ? [] : [EXPIRES])], remove: ['#error'] },
+        { ':now': now, ...expiry(expiresAt) },
       )
     },
 
@@ -83,7 +84,7 @@ export function runWrites(table: TableClient): RunWrites {
             '#updatedAt = :now',
             ...(to.error ? ['#error = :error'] : []),
             ...(due ? DUE : []),
-            ...(to.expiresAt !== undefined ? ['#expiresAt = :expiresAt'] : []),
+            ...(to.expiresAt !== undefined ? [EXPIRES] : []),
           ],
           remove: [...(to.error ? [] : ['#error']), ...(due ? [] : NOT_DUE)],
         },
@@ -99,7 +100,7 @@ export function runWrites(table: TableClient): RunWrites {
           ':seenSeq': to.seenLimitSeq,
           ':now': to.now,
           ...(to.dueAt !== null && { ':dueAt': to.dueAt, ':dueShard': dueShard(ref.runId) }),
-          ...(to.expiresAt !== undefined && { ':expiresAt': ttlOf(to.expiresAt) }),
+          ...expiry(to.expiresAt),
         },
       )
     },
@@ -122,13 +123,13 @@ export function runWrites(table: TableClient): RunWrites {
         { ':v': seen.v, ':dueAt': seen.dueAt, ...(next !== undefined && { ':next': next }) },
       ),
 
-    /** W25 */
-    pushDue: (ref, seenDueAt, dueAt): Promise<Written<Run>> =>
+    /** W25. Whatever else somebody has changed meanwhile may be a reason to look: two due times may be the same. */
+    pushDue: (ref, seen, dueAt): Promise<Written<Run>> =>
       update(
         ref,
-        all('#status IN (:running, :waiting)', '#dueAt = :seen'),
+        all('#status IN (:running, :waiting)', '#dueAt = :seen', '#updatedAt = :updatedAt'),
         { set: ['#dueAt = :dueAt'] },
-        { ':seen': seenDueAt, ':dueAt': dueAt },
+        { ':seen': seen.dueAt, ':updatedAt': seen.updatedAt, ':dueAt': dueAt },
       ),
 
     /** Opens the next round of an ended run. What the last one ended with goes; its totals stay until this one ends. */
@@ -142,6 +143,8 @@ export function runWrites(table: TableClient): RunWrites {
         all(
           '#round = :seen',
           ENDED,
+          // it is in the list: one that was deleted is not, also where the caller's clock is behind
+          'attribute_exists(#runsTenant)',
           'attribute_not_exists(#grants)',
           seenExpiresAt === null ? 'attribute_not_exists(#expiresAt)' : '#expiresAt = :expiresAt',
         ),
@@ -232,13 +235,24 @@ export function runWrites(table: TableClient): RunWrites {
         { ':seq': budgetSeq, ':now': now },
       ),
 
-    /** W42. Nobody has raised the limit of a run that waits for it. */
-    failWaiting: (ref, seenRound, now): Promise<Written<Run>> =>
+    /** W42. Nobody has raised the limit of a run that waits for it. Where runs are not kept for ever it is due at its end. */
+    failWaiting: (ref, seenRound, { now, expiresAt }): Promise<Written<Run>> =>
       update(
         ref,
         all('#status = :waiting', '#round = :round'),
-        { set: ['#status = :failed', '#finishedAt = :now', '#updatedAt = :now'], remove: NOT_DUE },
-        { ':round': seenRound, ':now': now },
+        {
+          set: [
+            ...['#status = :failed', '#finishedAt = :now', '#updatedAt = :now'],
+            ...(expiresAt === undefined ? [] : [EXPIRES, '#dueAt = :dueAt']),
+          ],
+          remove: expiresAt === undefined ? NOT_DUE : [],
+        },
+        {
+          ':round': seenRound,
+          ':now': now,
+          ...expiry(expiresAt),
+          ...(expiresAt !== undefined && { ':dueAt': expiresAt * 1000 }),
+        },
       ),
   }
 }

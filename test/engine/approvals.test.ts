@@ -454,9 +454,9 @@ test('a sweep that looked before a decision does not put the run off', async () 
   const run = await open()
   await say(run, 0, 'approve')
   const { store } = engine.ctx
-  const seen = (await again(run)).dueAt!
+  const seen = await again(run)
   await say(run, 2, 'approve')
-  expect(await store.pushDue(run, seen, seen + APPROVAL_WAIT_MS)).toMatchObject({ written: false })
+  expect(await store.pushDue(run, seen, seen.dueAt! + APPROVAL_WAIT_MS)).toMatchObject({ written: false })
 })
 
 test('a session that was woken, and whose event was lost, is woken again soon', async () => {

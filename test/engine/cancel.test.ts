@@ -107,7 +107,7 @@ describe('cancel', () => {
     const { clock, engine, run } = await started()
     const rootRef = { tenant: run.tenant, runId: run.runId, sessionId: rootSessionId(run.runId) }
     // the run's stop is written, and its caller dies before it reaches the headers
-    await engine.ctx.store.cancelRun(run, clock.now())
+    await engine.ctx.store.cancelRun(run, { now: clock.now() })
     await clock.advance(1_000)
     expect(engine.scripted.bill).toHaveLength(0)
     expect(await engine.ctx.store.getHeader(rootRef)).toMatchObject({ status: 'cancelled' })

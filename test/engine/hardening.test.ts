@@ -67,7 +67,7 @@ test('workers that only wait out a shared pause do not run out of attempts', asy
 test('a cancel that is slow does not reach into the next round', async () => {
   const { clock, engine } = solo([{ text: 'ok', usage: { input: 10, output: 5 } }])
   const run = await startRun(engine.ctx, { tenant: 'local', team: 'solo', input: 'one' })
-  const stopped = await engine.ctx.store.cancelRun(run, clock.now())
+  const stopped = await engine.ctx.store.cancelRun(run, { now: clock.now() })
   if (!stopped.written) throw new Error('the run has ended already')
   await clock.advance(1_000) // round 1 ends, and its canceller has not got any further
   const ended = (await engine.ctx.store.getRun(run))!

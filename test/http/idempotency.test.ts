@@ -1,7 +1,7 @@
 /** Idempotency-Key: the same request again does nothing again, whatever became of the first one. */
 import { afterEach, describe, expect, test } from 'vitest'
 import { approvalIdOf } from '../../src/domain/approval.ts'
-import { sweepRun } from '../../src/engine/sweep.ts'
+import { sweepRun } from '../../src/engine/sweep-run.ts'
 import { createApp } from '../../src/http/app.ts'
 import type { RunView } from '../../src/http/views/run.ts'
 import type { ScheduleTimer } from '../../src/ports/schedule-timer.ts'

@@ -1,7 +1,8 @@
 /** Lambda's asynchronous invocation: at least once, sometimes twice, sometimes late, sometimes never; retries, dead letters. */
 import type { SessionRef } from '../../src/domain/run.ts'
 import { runSession } from '../../src/engine/run-session.ts'
-import { sweep, sweepRun } from '../../src/engine/sweep.ts'
+import { sweep } from '../../src/engine/sweep.ts'
+import { sweepSession } from '../../src/engine/sweep-run.ts'
 import type { CallFault } from './weather.ts'
 import type { Invocation, PortCall, World } from './world.ts'
 
@@ -115,7 +116,7 @@ export class Lambda {
     this.#world.start(
       'dead letter',
       SWEEP_TIMEOUT_MS,
-      (ctx) => sweepRun(ctx, ref),
+      (ctx) => sweepSession(ctx, ref),
       (inv) => {
         if (inv.state !== 'returned') this.#world.scheduler.after(60_000, () => this.#letter(ref, tries - 1))
       },

@@ -79,11 +79,12 @@ class Script {
     const status = this.pick(['completed', 'failed'] as const)
     const error = status === 'failed' ? { code: 'model', message: 'no' } : null
     const due = this.pick([null, this.now()])
+    const updatedAt = this.about(run?.updatedAt ?? T0)
     const now = this.now()
     const born = this.pick(['running', 'waiting'] as const)
     return this.pick<Step>([
       ['createRun', (s) => s.createRun(aRun({ ...ref, status: born }))],
-      ['cancelRun', (s) => s.cancelRun(ref, now)],
+      ['cancelRun', (s) => s.cancelRun(ref, { now })],
       [
         'finishRun',
         (s) =>
@@ -102,7 +103,7 @@ class Script {
       ],
       ['correctRun', (s) => s.correctRun(ref, v, { v: v + 1, books: books(3, 1), now })],
       ['undueRun', (s) => s.undueRun(ref, { v, dueAt })],
-      ['pushDue', (s) => s.pushDue(ref, dueAt, now)],
+      ['pushDue', (s) => s.pushDue(ref, { dueAt, updatedAt }, now)],
       ['openRound', (s) => s.openRound(ref, { seenRound: round, inputRef: 'input', dueAt: now, now })],
     ])
   }

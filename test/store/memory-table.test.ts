@@ -76,7 +76,7 @@ describe('stale reads', () => {
     const store = createStore(memoryTable({ stale }))
     const run = runRef()
     await store.createRun(aRun(run))
-    await store.cancelRun(run, T0)
+    await store.cancelRun(run, { now: T0 })
     await store.putHeader(aChild(0, childRef(rootRef(run), 0)))
     expect(await store.getRunWithSessions(run)).toMatchObject({ run: { stop: null }, headers: [] })
     expect((await store.listHeaders(run, { consistent: true })).items).toHaveLength(1)

@@ -110,8 +110,8 @@ describe.each(TABLES)('the meter on $name', ({ open }) => {
       reportedAt: T0,
     } as const
     expect(await indexUnits(() => store.createRun(aRun({ ...ref, dueAt: T0 })))).toBe(1 + 1)
-    expect(await indexUnits(() => store.pushDue(ref, T0, T0 + 1))).toBe(1 + 2)
-    expect(await indexUnits(() => store.cancelRun(ref, T0))).toBe(1)
+    expect(await indexUnits(() => store.pushDue(ref, { dueAt: T0, updatedAt: T0 }, T0 + 1))).toBe(1 + 2)
+    expect(await indexUnits(() => store.cancelRun(ref, { now: T0 + 3 }))).toBe(1 + 2)
     expect(await indexUnits(() => store.finishRun(ref, { ...end, dueAt: T0 + 2, now: T0 }))).toBe(1 + 2)
     expect(await indexUnits(() => store.undueRun(ref, { v: 1, dueAt: T0 + 2 }))).toBe(1 + 1)
     expect(await indexUnits(() => store.correctRun(ref, 1, { v: 2, books: books(2), now: T0 }))).toBe(1)
@@ -124,7 +124,7 @@ describe.each(TABLES)('the meter on $name', ({ open }) => {
     const ref = fresh()
     await createStore(opened.table).createRun(aRun({ ...ref, dueAt: T0 }))
     const other = meteredTable(opened.table)
-    await createStore(other).pushDue(ref, T0, T0 + 1)
+    await createStore(other).pushDue(ref, { dueAt: T0, updatedAt: T0 }, T0 + 1)
     expect(other.snapshot().indexUnits).toBe(1 + 2)
   })
 

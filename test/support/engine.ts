@@ -5,7 +5,7 @@ import type { SessionRef } from '../../src/domain/run.ts'
 import type { AgentDefinition, ModelDefinition, TeamDefinition } from '../../src/domain/team.ts'
 import type { EngineContext } from '../../src/engine/context.ts'
 import { runSession } from '../../src/engine/run-session.ts'
-import { sweepRun } from '../../src/engine/sweep.ts'
+import { sweepSession } from '../../src/engine/sweep-run.ts'
 import { createLocalInvoker, type LocalInvoker } from '../../src/invoke/local-invoker.ts'
 import { createModel } from '../../src/model/model.ts'
 import { createScriptedModel, type ScriptedModel } from '../../src/model/scripted.ts'
@@ -54,7 +54,7 @@ export function testEngine(options: TestEngineOptions): TestEngine {
     clock,
     log,
     worker: (ref, delivery) => runSession(ctx, ref, { deadlineAt: delivery.deadlineAt }),
-    onDeadLetter: async (ref) => void (await sweepRun(ctx, ref)),
+    onDeadLetter: async (ref) => void (await sweepSession(ctx, ref)),
     settings: {
       retryDelaysMs: options.retryDelaysMs ?? [5, 10],
       ...(options.timeoutMs !== undefined && { timeoutMs: options.timeoutMs }),

@@ -106,7 +106,7 @@ export function listsContract(open: () => Promise<TestTable>): void {
       expect(found.slice(0, -1).every((page) => page.length === 4)).toBe(true)
 
       const first = runs.find((run) => run.runId === due[0]!.runId)!
-      await at.store.pushDue(first, first.dueAt!, now + 1_000)
+      await at.store.pushDue(first, first, now + 1_000)
       const second = runs.find((run) => run.runId === due[1]!.runId)!
       const end = {
         round: 1,

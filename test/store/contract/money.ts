@@ -266,6 +266,8 @@ const outOfMoney: Partial<Run> = {
   dueAt: LATER,
   limitSeq: 2,
 }
+/** far ahead: a run whose time is over is not found */
+const EXPIRES = 4_000_000_000
 const raise = (run: Partial<Run>, resume: { dueAt: number } | null): RunCase['write'] => {
   const { limit, limitSeq, status, round, inputRound } = { ...aRun(), ...run }
   const to = { seen: { limit, limitSeq, status, round, inputRound }, limit: money(9), resume, now: NOW }
@@ -309,9 +311,16 @@ const LIMITS: RunCase[] = [
     },
   },
   {
+    name: 'W42 fail a run that waited for its budget for too long, where runs are not kept for ever',
+    from: outOfMoney,
+    write: (store, ref) => store.failWaiting(ref, 1, { now: NOW, expiresAt: EXPIRES }),
+    becomes: { status: 'failed', finishedAt: NOW, updatedAt: NOW, expiresAt: EXPIRES, dueAt: EXPIRES * 1000 },
+    refused: { 'it goes on': { status: 'running' } },
+  },
+  {
     name: 'W42 fail a run that waited for its budget for too long',
     from: outOfMoney,
-    write: (store, ref) => store.failWaiting(ref, 1, NOW),
+    write: (store, ref) => store.failWaiting(ref, 1, { now: NOW }),
     becomes: { status: 'failed', finishedAt: NOW, updatedAt: NOW, dueAt: null },
     refused: {
       'it goes on': { status: 'running' },

@@ -30,7 +30,7 @@ const CASES: RunCase[] = [
   {
     name: 'W14 cancel a running run',
     from: {},
-    write: (store, ref) => store.cancelRun(ref, NOW),
+    write: (store, ref) => store.cancelRun(ref, { now: NOW }),
     becomes: { stop: 'cancelled', cancelRequestedAt: NOW, updatedAt: NOW, dueAt: NOW },
     refused: {
       'it has been stopped already': { stop: 'budget' },
@@ -42,7 +42,7 @@ const CASES: RunCase[] = [
   {
     name: 'W14 cancel a run that waits for its budget',
     from: { status: 'waiting', stopReason: 'budget', error: { code: 'budget', message: 'too little' } },
-    write: (store, ref) => store.cancelRun(ref, NOW),
+    write: (store, ref) => store.cancelRun(ref, { now: NOW }),
     becomes: {
       status: 'cancelled',
       stop: 'cancelled',
@@ -51,6 +51,21 @@ const CASES: RunCase[] = [
       cancelRequestedAt: NOW,
       finishedAt: NOW,
       updatedAt: NOW,
+    },
+    refused: { 'it has been stopped already': { stop: 'cancelled' } },
+  },
+  {
+    name: 'W14 cancel a run that waits for its budget, where runs are not kept for ever',
+    from: { status: 'waiting', stopReason: 'budget' },
+    write: (store, ref) => store.cancelRun(ref, { now: NOW, expiresAt: 4_000_000_000 }),
+    becomes: {
+      status: 'cancelled',
+      stop: 'cancelled',
+      stopReason: 'cancelled',
+      cancelRequestedAt: NOW,
+      finishedAt: NOW,
+      updatedAt: NOW,
+      expiresAt: 4_000_000_000,
     },
     refused: { 'it has been stopped already': { stop: 'cancelled' } },
   },
@@ -127,9 +142,10 @@ const CASES: RunCase[] = [
   {
     name: 'W25 push the due time',
     from: { dueAt: T0 + 1 },
-    write: (store, ref) => store.pushDue(ref, T0 + 1, T0 + 60_000),
+    write: (store, ref) => store.pushDue(ref, { dueAt: T0 + 1, updatedAt: T0 }, T0 + 60_000),
     becomes: { dueAt: T0 + 60_000 },
     refused: {
+      'somebody has changed it': { updatedAt: T0 + 1 },
       'another sweep has pushed it': { dueAt: T0 + 2 },
       'it is not due at all': { dueAt: null },
       'it has ended': { status: 'completed' },
