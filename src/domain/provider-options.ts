@@ -36,7 +36,7 @@ const OPENAI: Rules = {
   service_tier: { only: STANDARD_TIERS },
 }
 
-/** Those that change no request's own price: larger prompts have theirs in the price table. */
+/** Those that change no price but that of a large prompt, which the price table knows. */
 const CLAUDE_BETAS = {
   listOf: [
     'interleaved-thinking-2025-05-14',
