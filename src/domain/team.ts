@@ -160,11 +160,12 @@ export function priceOf(model: Priced, call: PricedCall): Price | null {
   return schedule && priceAt(schedule, call.at, call.inputTokens)
 }
 
-/** The most that a call may be charged for each token of its input and output, or null; `inputTokens` is their bound. */
-export function dearestOf(model: Priced, call: PricedCall): Price | null {
-  const schedule = model.cost ? [{ tiers: [{ from: 0, price: priceFrom(model.cost) }] }] : scheduleOf(model.prices)
-  return schedule && dearestAt(schedule, call.at, call.inputTokens)
-}
+/**
+ * The most that a call may be charged for each token of its input and output, whichever model answers, or null;
+ * `inputTokens` is their bound.
+ */
+export const dearestOf = (model: Priced, call: PricedCall): Price | null =>
+  dearestOfAll(schedulesOf(model).map((schedule) => dearestAt(schedule, call.at, call.inputTokens)))
 
 /** The least that a token of a call's input and output may be charged at, whichever model answers; null: no price is known. */
 export function cheapestOf(model: Priced, call: { at: number; least: number; most: number }): Price | null {
@@ -175,12 +176,13 @@ export function cheapestOf(model: Priced, call: { at: number; least: number; mos
 }
 
 /** The most that a token may be charged at in a call made at `at` or later, whichever model answers; null: no price is known. */
-export function dearestLaterOf(model: Priced, call: PricedCall): Price | null {
-  const prices = schedulesOf(model).map((schedule) => dearestFrom(schedule, call.at, call.inputTokens))
-  return prices.length === 0
+export const dearestLaterOf = (model: Priced, call: PricedCall): Price | null =>
+  dearestOfAll(schedulesOf(model).map((schedule) => dearestFrom(schedule, call.at, call.inputTokens)))
+
+const dearestOfAll = (prices: readonly Price[]): Price | null =>
+  prices.length === 0
     ? null
     : prices.reduce((a, b) => ({ input: high(a.input, b.input), output: high(a.output, b.output) }))
-}
 
 const low = (a: bigint, b: bigint) => (a < b ? a : b)
 const high = (a: bigint, b: bigint) => (a > b ? a : b)

@@ -1,6 +1,7 @@
 import { affordableCap, holdOf, inputBound } from '../domain/budget.ts'
 import type { Amount } from '../domain/money.ts'
 import { leastOutputCap, outputCap } from '../domain/output-caps.ts'
+import { optionsBound } from '../domain/provider-options.ts'
 import { type AgentDefinition, dearestOf, type ModelDefinition, type TeamDefinition } from '../domain/team.ts'
 import type { Message } from '../domain/turn.ts'
 import type { ToolSpec } from '../ports.ts'
@@ -16,8 +17,9 @@ export function modelOf(team: TeamDefinition, agent: AgentDefinition): ModelDefi
 
 /** What the first call of an agent may cost when it is made at `at` (epoch ms), before its task is known. */
 export function holdFor(team: TeamDefinition, agent: AgentDefinition, at: number): Amount {
-  const estimate = ASSUMED_TASK_BYTES + inputBound(agent.instruction, [], [])
-  return boundOf(modelOf(team, agent), estimate, at).hold
+  const model = modelOf(team, agent)
+  const estimate = ASSUMED_TASK_BYTES + promptBound(model, { system: agent.instruction, messages: [], tools: [] })
+  return boundOf(model, estimate, at).hold
 }
 
 /** A call before it is made. */
@@ -30,14 +32,19 @@ export interface CallBound {
   readonly hold: Amount
 }
 
-/** Bound of the input, output cap and hold of a call that is made at `at` (epoch ms). */
-export function estimateCall(
-  model: ModelDefinition,
-  prompt: { system: string; messages: readonly Message[]; tools: readonly ToolSpec[] },
-  at: number,
-): CallBound {
-  return boundOf(model, inputBound(prompt.system, prompt.messages, prompt.tools), at)
+interface Prompt {
+  readonly system: string
+  readonly messages: readonly Message[]
+  readonly tools: readonly ToolSpec[]
 }
+
+/** Upper bound of a call's input in tokens. Some options of a model, such as the schema of its answer, are part of its prompt. */
+export const promptBound = (model: ModelDefinition, { system, messages, tools }: Prompt): number =>
+  inputBound(system, messages, tools) + optionsBound(model)
+
+/** Bound of the input, output cap and hold of a call that is made at `at` (epoch ms). */
+export const estimateCall = (model: ModelDefinition, prompt: Prompt, at: number): CallBound =>
+  boundOf(model, promptBound(model, prompt), at)
 
 /** The same call with as large an output cap as `funds` cover; undefined: they do not cover the least that it may be. */
 export function shrinkCall(model: ModelDefinition, call: CallBound, funds: Amount, at: number): CallBound | undefined {

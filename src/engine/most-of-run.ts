@@ -1,4 +1,4 @@
-import { inputBound, TOKEN_BYTES } from '../domain/budget.ts'
+import { TOKEN_BYTES } from '../domain/budget.ts'
 import {
   DEFAULT_MAX_ITERATIONS,
   MAX_DEPTH,
@@ -9,7 +9,7 @@ import {
 } from '../domain/limits.ts'
 import { outputCap } from '../domain/output-caps.ts'
 import { type AgentDefinition, canDelegate, dearestLaterOf, findAgent, type TeamDefinition } from '../domain/team.ts'
-import { modelOf } from './estimate.ts'
+import { modelOf, promptBound } from './estimate.ts'
 import { promptOf } from './intent.ts'
 
 /** The most that something may come to, with all that it starts. */
@@ -49,7 +49,7 @@ export function ownMost(team: TeamDefinition, agent: AgentDefinition, taskBytes:
   const model = modelOf(team, agent)
   const cap = outputCap(model)
   const { system, tools } = promptOf({ team, agent }, [])
-  const first = inputBound(system, [], tools) + taskBytes + FRAME_BYTES
+  const first = promptBound(model, { system, messages: [], tools }) + taskBytes + FRAME_BYTES
   const answers = tools.length === 0 ? 1 : (agent.maxIterations ?? DEFAULT_MAX_ITERATIONS)
   const results = Math.min(cap, MAX_TOOL_CALLS) * SMALL_RESULT_BYTES + (canDelegate(agent) ? TOOL_RESULTS_BYTES : 0)
   const growth = cap * TOKEN_BYTES + results

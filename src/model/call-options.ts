@@ -1,49 +1,11 @@
 import type { JSONObject, LanguageModelV4CallOptions } from '@ai-sdk/provider'
 import { outputCap } from '../domain/output-caps.ts'
+import { sentOptions, snakeCase } from '../domain/provider-options.ts'
 import type { ModelDefinition } from '../domain/team.ts'
 import type { ModelRequest } from '../ports.ts'
 import { COMPATIBLE, type Speaker } from './packages.ts'
 import { isClaude, toPrompt } from './prompt.ts'
 import { bedrockThinking, claudeThinking, geminiThinking, INTERLEAVES, reasoningEffort } from './thinking.ts'
-
-/** Keys of `provider_opts` that would change what is asked, what is streamed, or what a call may cost at most. */
-const OURS = new Set([
-  'model',
-  'messages',
-  'input',
-  'instructions',
-  'system',
-  'tools',
-  'tool_config',
-  'n',
-  'stream',
-  'stream_options',
-  'store',
-  'conversation',
-  'previous_response_id',
-  'max_tokens',
-  'max_completion_tokens',
-  'max_output_tokens',
-  'inference_config',
-  'reasoning_config',
-  // other models and further rounds inside one call, at prices and of lengths that no hold was made for
-  'fallbacks',
-  'context_management',
-  'cached_content',
-  'continuation_token',
-  'mcp_servers',
-  'container',
-  'speed',
-])
-/** Ours and docker-agent's, which are no parameters of a request. */
-const SETTINGS = new Set([
-  'interleaved_thinking',
-  'disable_prompt_caching',
-  'rerank_prompt',
-  'runtime_flags',
-  'region',
-  'model_family',
-])
 
 /** Everything that one call is made with. */
 export function callOptions(
@@ -54,9 +16,9 @@ export function callOptions(
 ): LanguageModelV4CallOptions {
   const { definition: d, tools } = request
   const cap = request.maxOutputTokens ?? outputCap(d)
-  const opts = Object.fromEntries(
-    Object.entries(d.options ?? {}).filter(([key]) => !OURS.has(snake(key)) && !SETTINGS.has(snake(key))),
-  ) as JSONObject
+  const sent = sentOptions(d) as JSONObject
+  // a compatible server is told them as they stand
+  const opts = speaker === 'compatible' ? sent : snakeKeys(sent)
   const options: LanguageModelV4CallOptions = {
     prompt: toPrompt(d, request),
     tools: tools.map((t) => ({
@@ -87,11 +49,15 @@ interface About {
   readonly own: boolean
 }
 
-type Special = Pick<LanguageModelV4CallOptions, 'providerOptions' | 'reasoning' | 'topK' | 'maxOutputTokens'>
+type Special = Pick<
+  LanguageModelV4CallOptions,
+  'providerOptions' | 'reasoning' | 'topK' | 'maxOutputTokens' | 'stopSequences'
+>
 
 const FOR: { readonly [S in Speaker]: (about: About) => Special } = {
   'openai-chat': ({ d, opts, parallel }) => ({
     ...effortOf(d),
+    ...stopsOf(opts),
     providerOptions: { openai: { ...camelKeys(opts), ...(parallel !== undefined && { parallelToolCalls: parallel }) } },
   }),
 
@@ -121,15 +87,19 @@ const FOR: { readonly [S in Speaker]: (about: About) => Special } = {
 
   anthropic: ({ d, opts, cap, parallel }) => {
     const { maxOutputTokens, thinking } = claudeThinking(d.thinkingBudget, cap)
-    const { thinking: _, ...more } = camelKeys(opts) // its budget would come on top of the cap
+    const { metadata, ...more } = camelKeys(opts)
+    const between = thinking?.type === 'enabled' && d.options?.interleaved_thinking === true
     return {
       maxOutputTokens,
+      ...stopsOf(opts),
       ...(thinking && effortOf(d)), // without it the package would make a budget of the effort
       providerOptions: {
         anthropic: {
           // arguments streamed unchecked may be no JSON, and compatible servers do not know the parameter
           toolStreaming: false,
           ...more,
+          ...(isRecord(metadata) && { metadata: camelKeys(metadata) }),
+          ...(between && INTERLEAVES.test(d.model) && { anthropicBeta: withBeta(more.anthropicBeta) }),
           ...(thinking && { thinking }),
           ...(parallel !== undefined && { disableParallelToolUse: !parallel }),
         },
@@ -146,6 +116,7 @@ const FOR: { readonly [S in Speaker]: (about: About) => Special } = {
     }
     return {
       ...(thinking.effort && { reasoning: thinking.effort }),
+      ...stopsOf(opts),
       providerOptions: { google: { ...more, ...(Object.keys(config).length > 0 && { thinkingConfig: config }) } },
     }
   },
@@ -156,22 +127,21 @@ const FOR: { readonly [S in Speaker]: (about: About) => Special } = {
       ? bedrockThinking(d.model, d.thinkingBudget, cap)
       : { maxOutputTokens: cap }
     const interleaved = thinking?.type === 'enabled' && d.options?.interleaved_thinking !== false
-    const fields = isRecord(opts.additional_model_request_fields) ? opts.additional_model_request_fields : {}
-    const more = {
-      ...Object.fromEntries(Object.entries(fields).filter(([key]) => !CAPS.test(key))),
-      ...(typeof opts.top_k === 'number' && { top_k: opts.top_k }),
-    }
-    const known = Object.entries(camelKeys(opts)).filter(([key]) => CONVERSE.has(key))
+    const { additionalModelRequestFields: fields, topK, stop: _, stopSequences: __, ...more } = camelKeys(opts)
+    const { anthropic_beta: betas, ...own } = isRecord(fields) ? fields : {}
+    const asked = { ...own, ...(typeof topK === 'number' && { top_k: topK }) }
+    const beta = interleaved && INTERLEAVES.test(d.model) ? withBeta(betas) : betas
     return {
       maxOutputTokens,
       topK: undefined, // Converse has no such parameter, models that know it take it as a field of their own
+      ...stopsOf(opts),
       ...(!claude && bedrockEffort(d)),
       providerOptions: {
         amazonBedrock: {
-          ...Object.fromEntries(known),
-          ...(Object.keys(more).length > 0 && { additionalModelRequestFields: more }),
+          ...more,
+          ...(Object.keys(asked).length > 0 && { additionalModelRequestFields: asked }),
           ...(thinking && { reasoningConfig: thinking }),
-          ...(interleaved && INTERLEAVES.test(d.model) && { anthropicBeta: [INTERLEAVED] }),
+          ...(beta !== undefined && { anthropicBeta: beta }),
         },
         ...(claude && parallel !== undefined && { anthropic: { disableParallelToolUse: !parallel } }),
       },
@@ -179,17 +149,14 @@ const FOR: { readonly [S in Speaker]: (about: About) => Special } = {
   },
 }
 
-/** What Converse takes besides the conversation; its package would put any other key into the request, caps too. */
-const CONVERSE = new Set([
-  'guardrailConfig',
-  'performanceConfig',
-  'requestMetadata',
-  'serviceTier',
-  'additionalModelResponseFieldPaths',
-])
-/** Fields of single models that change how much may be written. */
-const CAPS = /^(?:max|thinking$|reasoning|inference|context_management$|system$|messages$|tools$)/i
 const INTERLEAVED = 'interleaved-thinking-2025-05-14'
+const withBeta = (betas: unknown): string[] => [...new Set([...(Array.isArray(betas) ? betas : []), INTERLEAVED])]
+
+/** Texts at which the answer ends, one or a list, as OpenAI or as the others name them. */
+function stopsOf(opts: JSONObject): Special {
+  const stops = [opts.stop_sequences ?? opts.stop].flat().filter((s) => typeof s === 'string')
+  return stops.length > 0 ? { stopSequences: stops } : {}
+}
 
 /** Nova takes no cap together with a high effort: medium is its highest under a hold. */
 function bedrockEffort(d: ModelDefinition): Special {
@@ -212,4 +179,5 @@ const camelKeys = (o: JSONObject): JSONObject =>
     Object.entries(o).map(([key, value]) => [key.replace(/_([a-z0-9])/g, (_, c: string) => c.toUpperCase()), value]),
   )
 
-const snake = (key: string): string => key.replace(/[A-Z]/g, (c) => `_${c.toLowerCase()}`)
+const snakeKeys = (o: JSONObject): JSONObject =>
+  Object.fromEntries(Object.entries(o).map(([key, value]) => [snakeCase(key), value]))

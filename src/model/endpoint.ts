@@ -1,4 +1,5 @@
 import { isBedrockHost } from '../domain/bedrock-host.ts'
+import { isAtDomain } from '../domain/provider-options.ts'
 import type { ModelDefinition } from '../domain/team.ts'
 import type { ModelFailure } from '../ports.ts'
 
@@ -62,7 +63,7 @@ export function endpointOf(definition: ModelDefinition, env: Env): Endpoint | Re
 
   const url = parse(definition.baseUrl || maker.baseUrl)
   if (!url) return refuse('invalid_request', `base_url of ${place} is no URL.`)
-  const own = isAt(url, maker.domain)
+  const own = isAtDomain(url, maker.domain)
   if (maker.version && url.pathname === '/') url.pathname = maker.version
   const baseUrl = url.href.replace(/\/+$/, '')
 
@@ -109,7 +110,6 @@ const NO_OTHER_ACCOUNT = "the credentials are those of the function's role, the 
 
 const placeOf = (d: ModelDefinition) => `model ${d.model} of provider ${d.provider}`
 const parse = (url: string): URL | undefined => (URL.canParse(url) ? new URL(url) : undefined)
-const isAt = (url: URL, domain: string): boolean => url.hostname === domain || url.hostname.endsWith(`.${domain}`)
 const given = (v: unknown): string | undefined => (typeof v === 'string' && v.trim() ? v.trim() : undefined)
 
 function keyFrom(variables: readonly string[], env: Env, place: string): string | Refused {

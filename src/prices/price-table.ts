@@ -10,7 +10,7 @@ export interface TableFile {
 }
 
 export interface ProviderPrices {
-  /** regular expression of the addresses that the price list is for */
+  /** regular expression of the origins (`https://api.openai.com`) that the price list is for */
   readonly address: string
   /** by id: a price as entry.ts writes it, or `= id` for another name of the model with that id */
   readonly models: { readonly [id: string]: string }
@@ -22,7 +22,7 @@ export interface PriceTable {
 }
 
 const ALIAS = '= '
-const LOOPBACK = /^https?:\/\/(localhost|127(\.\d+){3}|\[::1\])(:|\/|$)/
+const LOOPBACK = /^(localhost|127(\.\d+){3}|\[::1\])$/
 
 export function priceTable(file: TableFile): PriceTable {
   const { name, version, date } = file.source
@@ -31,9 +31,7 @@ export function priceTable(file: TableFile): PriceTable {
     of({ provider, model, baseUrl }) {
       if (!Object.hasOwn(file.providers, provider)) return undefined
       const { address, models } = file.providers[provider]!
-      // what another host charges for a model of the same name is not known; nobody charges on loopback
-      if (baseUrl !== undefined && !LOOPBACK.test(baseUrl) && !new RegExp(`^(?:${address})`).test(baseUrl))
-        return undefined
+      if (baseUrl !== undefined && !isAt(baseUrl, address)) return undefined
       const entry = entryOf(models, model)
       if (entry === undefined) return undefined
       const others = othersOf(models, model, entry)
@@ -42,21 +40,36 @@ export function priceTable(file: TableFile): PriceTable {
   }
 }
 
+/** What another host charges for a model of the same name is not known; nobody charges on loopback. */
+function isAt(baseUrl: string, address: string): boolean {
+  if (!URL.canParse(baseUrl)) return false
+  const { hostname, origin } = new URL(baseUrl)
+  return LOOPBACK.test(hostname) || new RegExp(`^(?:${address})$`).test(origin)
+}
+
 /** The price behind an id, through its alias if it is one. */
 export function entryOf(models: ProviderPrices['models'], id: string): string | undefined {
   const entry = Object.hasOwn(models, id) ? models[id]! : undefined
   return entry?.startsWith(ALIAS) ? models[entry.slice(ALIAS.length)] : entry
 }
 
+/** What the id of a snapshot has after the model's: a date (`2024-08-06`, `20250514`, `08-2024`, `2603`) or a number (`001`). */
+const SNAPSHOT = /^(?:\d{4}-\d\d-\d\d|\d\d-\d{4}|\d\d-\d\d|\d{8}|\d{6}|\d{3,4})$/
+/** Behind the newest of a family may be any of its versions too: `3`, `4.3`, `2-1212`. */
+const VERSION = /^\d+(?:[.-]\d+)*$/
+
 /**
- * Models that a provider may answer with where `id` was asked for, and that cost something else: those whose id goes on
- * after it, as the snapshots of a model do. `-latest` is no part of a name.
+ * The snapshots of a model that cost something else: a provider may answer with one of them where `id` was asked for.
+ * `-latest` is no part of a name. A model whose id goes on otherwise (`o3-deep-research`) is another one, which does not
+ * answer for `o3`.
  */
 function othersOf(models: ProviderPrices['models'], id: string, entry: string): { [id: string]: PricesFrom[] } {
-  const stem = `${id.replace(/-latest$/, '')}-`
+  const name = id.replace(/-latest$/, '')
+  const suffix = name === id ? SNAPSHOT : VERSION
   const others: { [id: string]: PricesFrom[] } = {}
   for (const other of Object.keys(models)) {
-    const price = other.startsWith(stem) && other !== id ? entryOf(models, other)! : entry
+    if (!other.startsWith(`${name}-`) || !suffix.test(other.slice(name.length + 1))) continue
+    const price = entryOf(models, other)!
     if (price !== entry) others[other] = readEntry(price)
   }
   return others

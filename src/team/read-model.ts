@@ -6,6 +6,7 @@ import { dotted, type Place } from './problems.ts'
 import { API_TYPES, PROVIDERS } from './providers.ts'
 import { isLoopback, readBaseUrl, readTokenKey } from './read-address.ts'
 import { readCost } from './read-cost.ts'
+import { readOptions } from './read-options.ts'
 import { type CustomProviders, findProvider, type Reached } from './read-providers.ts'
 import { cut, type Fields, type Reader } from './reader.ts'
 import { type Entry, findPlace, type MapTree } from './yaml-tree.ts'
@@ -35,7 +36,6 @@ const EFFORTS = ['none', 'minimal', 'low', 'medium', 'high', 'xhigh']
 const CLAUDES_EFFORTS = [...EFFORTS, 'max', 'adaptive']
 /** APIs that serve Claude. */
 const CLAUDES: ReadonlySet<ModelApi> = new Set<ModelApi>(['anthropic', 'amazon_bedrock'])
-const REGION = /^[a-z0-9-]{1,32}$/
 
 /** One entry of `models`. */
 export function readModel(reader: Reader, entry: Entry, context: ModelContext): ReadModel {
@@ -73,9 +73,8 @@ export function readModel(reader: Reader, entry: Entry, context: ModelContext): 
   if (ownBaseUrl !== undefined && reached.api === 'scripted')
     problems.error(fields.get('base_url')!.value, 'a scripted model has no address')
   warnOfKey(reader, entry.at, baseUrl, tokenKey)
-  const refused = context.providers.has(provider) ? [] : checkOptions(reader, opts, provider)
-  const options = opts ? optionsOf(reader, opts, refused) : undefined
-  if (reached.api !== 'scripted') reader.boolean(opts?.entries.get('stream'))
+  const of = { api: reached.api, ...(baseUrl !== undefined && { baseUrl }) }
+  const options = opts && readOptions(reader, opts, of, context.providers.has(provider) ? undefined : provider)
   if (
     reached.api === 'amazon_bedrock' &&
     ownBaseUrl !== undefined &&
@@ -152,12 +151,6 @@ function readApiType(reader: Reader, opts: MapTree | undefined): ModelApi | unde
   return reader.oneOf(opts?.entries.get('api_type'), API_TYPES)
 }
 
-/** `provider_opts` as plain values, without `api_type`, which is resolved, and without what is left out. */
-function optionsOf(reader: Reader, opts: MapTree, refused: readonly string[]): { [key: string]: unknown } {
-  const { api_type: _, ...rest } = reader.plain(opts) as { [key: string]: unknown }
-  return Object.fromEntries(Object.entries(rest).filter(([key]) => !refused.includes(key)))
-}
-
 /** An effort word or a number of tokens; 0 is `none`, and -1 leaves it to the model. */
 function readThinking(reader: Reader, entry: Entry | undefined, api: ModelApi): number | string | undefined {
   const text = reader.text(entry?.value)
@@ -173,22 +166,6 @@ function readThinking(reader: Reader, entry: Entry | undefined, api: ModelApi): 
     `"${dotted(entry.value.path)}" must be a number of tokens from ${least} to ${MOST_THINKING}, or one of the words ${words.join(', ')}, not "${cut(text)}"`,
   )
   return undefined
-}
-
-/**
- * Reports docker-agent's options of a provider that are not done here, and a region that is no name of one.
- * @returns the options that are not done
- */
-function checkOptions(reader: Reader, opts: MapTree | undefined, provider: string): string[] {
-  const { refuses = new Map<string, string>() } = PROVIDERS.get(provider) ?? {}
-  const refused = [...(opts?.entries.values() ?? [])].filter(({ key }) => refuses.has(key))
-  for (const { key, at } of refused)
-    reader.problems.unsupported(at, `"${key}" is not supported by this version: ${refuses.get(key)}`)
-  const region = provider === 'amazon-bedrock' ? opts?.entries.get('region') : undefined
-  const text = reader.text(region?.value)
-  if (region && text !== undefined && !REGION.test(text))
-    reader.problems.error(region.value, `"${dotted(region.value.path)}" must name a region, not "${cut(text)}"`)
-  return refused.map(({ key }) => key)
 }
 
 function check(

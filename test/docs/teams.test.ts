@@ -1,5 +1,9 @@
 /** Every team in the documentation can be run as it stands. */
+
+import { readFileSync } from 'node:fs'
 import { describe, expect, test } from 'vitest'
+import { siftOptions } from '../../src/domain/provider-options.ts'
+import type { ModelApi } from '../../src/domain/team.ts'
 import { checkScript } from '../../src/model/parse-script.ts'
 import { parseTeam } from '../../src/team/parse-team.ts'
 import { formatProblems } from '../../src/team/problems.ts'
@@ -40,5 +44,36 @@ describe('a team in the documentation', () => {
   test('control: one with an agent that is not there is found', () => {
     const bad = 'agents:\n  root: { model: openai/gpt-4o, instruction: Lead., sub_agents: [nobody] }'
     expect(parseTeam(bad, { file: 'bad.yaml' }).team).toBeUndefined()
+  })
+})
+
+describe('options of a provider', () => {
+  const page = readFileSync(new URL('../../docs/teams.md', import.meta.url), 'utf8')
+  const section = page.split('### Options of the provider\n')[1]!.split('\n#')[0]!
+  /** they say how a call is made, and have their own places on the page */
+  const settings = ['stream', 'region', 'model_family', 'interleaved_thinking', 'disable_prompt_caching']
+  const sent = (api: ModelApi) =>
+    siftOptions({ api, options: { nobody_knows_it: 1 } }).notSent[0]!.known.filter((key) => !settings.includes(key))
+
+  test.each<[string, ModelApi]>([
+    ['OpenAI, chat completions', 'openai_chatcompletions'],
+    ['OpenAI, responses', 'openai_responses'],
+    ['Anthropic', 'anthropic'],
+    ['Google', 'google'],
+    ['Amazon Bedrock', 'amazon_bedrock'],
+    ['Other OpenAI-compatible endpoints', 'openai_compatible'],
+  ])('that are sent are on the page: %s', (name, api) => {
+    const item = section.split(`- **${name}**: `)[1]!.split('\n- ')[0]!.split('\n\n')[0]!
+    const keys = [...item.replace(/\([^)]*\)/g, '').matchAll(/`(\w+)`/g)].map((m) => m[1]!)
+    expect(keys.sort()).toEqual(sent(api).sort())
+  })
+
+  test("of models on Bedrock alone, and the settings that are not the provider's, are on the page", () => {
+    const item = section.split('- Of `additional_model_request_fields` these are sent: ')[1]!.split('\n- ')[0]!
+    const keys = [...item.replace(/\([^)]*\)/g, '').matchAll(/`(\w+)`/g)].map((m) => m[1]!)
+    const options = { additional_model_request_fields: { nobody_knows_it: 1 } }
+    const { known } = siftOptions({ api: 'amazon_bedrock', options }).notSent[0]!
+    expect(keys.sort()).toEqual([...known].sort())
+    for (const setting of settings) expect(page).toContain(setting)
   })
 })

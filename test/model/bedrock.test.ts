@@ -220,7 +220,7 @@ describe('a request', () => {
         options: {
           top_k: 7,
           guardrail_config: { guardrailIdentifier: 'g', guardrailVersion: '1' },
-          additional_model_request_fields: { some_field: 1, max_tokens: 999_999, thinking: { budget_tokens: 99 } },
+          additional_model_request_fields: { safe_prompt: true, max_tokens: 999_999, thinking: { budget_tokens: 99 } },
           inference_config: { maxTokens: 999_999 },
           reasoning_config: { type: 'enabled', budgetTokens: 99_999 },
           messages: [],
@@ -236,7 +236,7 @@ describe('a request', () => {
       messages: [{ role: 'user', content: [{ text: 'How many files are there?' }] }],
       inferenceConfig: { maxTokens: 500 },
       guardrailConfig: { guardrailIdentifier: 'g', guardrailVersion: '1' },
-      additionalModelRequestFields: { some_field: 1, top_k: 7 },
+      additionalModelRequestFields: { safe_prompt: true, top_k: 7 },
       additionalModelResponseFieldPaths: ['/delta/stop_sequence'],
     })
   })

@@ -438,7 +438,7 @@ describe('what cannot be called', () => {
       [request(nowhere), /^base_url is missing/],
       [request(at('anthropic', { baseUrl: 'not a url' })), /is no URL/],
       [request(definition('scripted')), /scripted models are not served here/],
-      [request(at('openai_responses', { options: { service_tier: 5 } })), /service/i],
+      [request(at('openai_responses', { options: { user: 5 } })), /user/i],
     ]
     for (const [req, message] of cases) {
       const { received, result } = await send(req)

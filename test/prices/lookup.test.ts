@@ -84,10 +84,32 @@ describe('no price is borrowed by', () => {
     expect(at('http://[::1]:4010/v1')).toBe('2.5/10')
     expect(at('https://gateway.example.com/v1')).toBeNull()
     expect(at('https://127.0.0.1.example.com/v1')).toBeNull()
+    expect(at('https://api.openai.com:8443/v1')).toBeNull()
     expect(rates('groq', 'llama-3.3-70b-versatile', {}, 'https://api.groq.com/openai/v1')).toBe('0.59/0.79')
     expect(rates('groq', 'llama-3.3-70b-versatile', {}, 'https://api.openai.com/v1')).toBeNull()
   })
 })
+
+test.each([
+  ['openai', 'gpt-4o', 'https://api.openai.com.gateway.example/v1'],
+  ['openai', 'gpt-4o', 'https://api.openai.com@gateway.example/v1'],
+  ['xai', 'grok-4', 'https://api.x.ai-gateway.example/v1'],
+  ['google', 'gemini-2.5-flash', 'https://gateway.example/x.googleapis.com/v1beta'],
+  ['google', 'gemini-2.5-flash', 'https://googleapis.com.example/v1beta'],
+  ['amazon-bedrock', 'amazon.nova-lite-v1:0', 'https://bedrock-runtime.us-east-1.amazonaws.com.example'],
+])('%s/%s has no price at a host that only looks like its own: %s', (provider, model, baseUrl) => {
+  expect(table.of({ provider, model })).toBeDefined()
+  expect(table.of({ provider, model, baseUrl })).toBeUndefined()
+})
+
+test.each([
+  ['google', 'gemini-2.5-flash', 'https://generativelanguage.googleapis.com/v1beta'],
+  ['amazon-bedrock', 'amazon.nova-lite-v1:0', 'https://bedrock-runtime.us-east-1.amazonaws.com'],
+  ['amazon-bedrock', 'amazon.nova-lite-v1:0', 'https://bedrock-runtime.us-east-1.amazonaws.com/'],
+  ['openai', 'gpt-4o', 'https://API.openai.com:443'],
+])('%s/%s has its price at %s', (provider, model, baseUrl) =>
+  expect(table.of({ provider, model, baseUrl })).toBeDefined(),
+)
 
 test.each(HOMES)('prices of %s are for the address at which it is called', (provider, baseUrl) => {
   const [model] = Object.keys((file as TableFile).providers[provider]!.models)
@@ -126,21 +148,35 @@ describe('what decides on the price', () => {
     const answered = (answeredBy: string) => rates('openai', 'gpt-4o', { answeredBy })
     expect(answered('gpt-4o-2024-05-13')).toBe('5/15')
     expect(answered('gpt-4o-2024-08-06')).toBe('2.5/10')
-    expect(answered('gpt-4o-mini')).toBe('0.15/0.6')
     // a name that nobody knows is taken for another name of what was asked for
     expect(answered('gpt-4o-2030-01-01')).toBe('2.5/10')
     expect(answered('constructor')).toBe('2.5/10')
+    // another model does not answer for it
+    expect(answered('gpt-4o-mini')).toBe('2.5/10')
     expect(rates('mistral', 'mistral-large-latest', { answeredBy: 'mistral-large-2512' })).toBe('0.5/1.5')
   })
 
-  test('of models that may answer only those are kept that cost something else', () => {
-    expect(Object.keys(table.of({ provider: 'openai', model: 'gpt-4.1' })!.others!).sort()).toEqual([
-      'gpt-4.1-mini',
-      'gpt-4.1-mini-2025-04-14',
-      'gpt-4.1-nano',
-      'gpt-4.1-nano-2025-04-14',
-    ])
-    expect(table.of({ provider: 'anthropic', model: 'claude-opus-4-8' })).not.toHaveProperty('others')
+  test.each([
+    ['openai', 'gpt-4o', ['gpt-4o-2024-05-13']],
+    ['openai', 'gpt-3.5-turbo', ['gpt-3.5-turbo-0301', 'gpt-3.5-turbo-0613', 'gpt-3.5-turbo-1106']],
+    ['openrouter', 'cohere/command-r', ['cohere/command-r-08-2024']],
+    ['mistral', 'mistral-small-latest', ['mistral-small-2603']],
+    // the newest of a family may be any of its versions
+    [
+      'mistral',
+      'mistral-medium-latest',
+      ['2312', '2505', '2508', '3', '3-5', '3.5'].map((version) => `mistral-medium-${version}`),
+    ],
+    // these go on to names of other models
+    ['openai', 'o3', []],
+    ['openai', 'gpt-4.1', []],
+    ['openai', 'gpt-5', []],
+    ['anthropic', 'claude-opus-4', []],
+    // a snapshot of the same price is not kept
+    ['anthropic', 'claude-opus-4-8', []],
+  ])('of models that may answer only snapshots that cost something else are kept: %s/%s', (provider, model, others) => {
+    const prices = table.of({ provider, model })!
+    expect(Object.keys(prices.others ?? {}).sort()).toEqual(others)
   })
 })
 

@@ -201,3 +201,22 @@ describe('a run', () => {
     expect(costOf(lost.usage, lost.price)).toBe(lost.cost)
   })
 })
+
+test('a run stays within its budget whichever snapshot answers: a call is held at the dearest that it may be booked at', async () => {
+  const of = { provider: 'mistral', model: 'mistral-small-latest' }
+  const answeredBy = 'mistral-small-2603'
+  const { schedule, others } = (await builtIn.of(of))!
+  expect(Number(others![answeredBy]![0]!.tiers[0]!.output)).toBeGreaterThan(Number(schedule[0]!.tiers[0]!.output))
+  const cap = 100_000
+  const made = scriptedTeam('t', [{ agent: agent('worker'), steps: [] }])
+  const { cost: _, ...scripted } = made.models.worker!
+  const models = { worker: { ...scripted, ...of, maxTokens: cap, minTokens: cap } }
+  const engine = testEngine({ table: memoryTable(), teams: [{ ...made, models }], prices: builtIn })
+  Object.assign(engine.ctx, { model: answering({ inputTokens: 100, outputTokens: cap }, { answeredBy }) })
+  const tasks = ['a', 'b'].map((task) => ({ agent: 'worker', task }))
+  // enough for one call at the dearer price, and for two at the price of the model that is asked for
+  const run = await startRun(engine.ctx, { tenant: 'local', team: 't', tasks, budget: { usd: '0.065' } })
+  await engine.invoker.drain()
+  const { items } = await engine.ctx.store.listCalls(run, { limit: 10 })
+  expect(items.map(({ cost }) => formatUsd(cost!))).toEqual(['0.060015'])
+})

@@ -34,7 +34,7 @@ describe('a model that is refused', () => {
     ],
     ['usage not tracked', 'track_usage: false', '8:18 error: "track_usage" cannot be switched off'],
     ['provider_opts as a list', 'provider_opts: [a]', '8:20 error: "models.m.provider_opts" must be a mapping'],
-    ['infinite option', 'provider_opts: { k: .inf }', '8:25 error: ".inf" is not a number that JSON can hold'],
+    ['infinite option', 'provider_opts: { seed: .inf }', '8:28 error: ".inf" is not a number that JSON can hold'],
     [
       'unknown API',
       'provider_opts: { api_type: openai }',
@@ -220,7 +220,7 @@ track_usage: true
 thinking_budget: low
 base_url: http://127.0.0.1:8080/v1
 token_key: MY_KEY
-provider_opts: { user: me, nested: { list: [1, "2", null, true] } }
+provider_opts: { user: me, response_format: { list: [1, "2", null, true] } }
 ${COST}`)
     expect(model).toEqual({
       provider: 'openai',
@@ -236,7 +236,7 @@ ${COST}`)
       presencePenalty: 0.5,
       parallelToolCalls: false,
       thinkingBudget: 'low',
-      options: { user: 'me', nested: { list: [1, '2', null, true] } },
+      options: { user: 'me', response_format: { list: [1, '2', null, true] } },
       cost: { input: '1', output: '2', cacheRead: '0.1', cacheWrite: '1.25' },
     })
   })
@@ -362,9 +362,9 @@ describe('a model of a provider with credentials of its own kind', () => {
 
   test('of the file goes before them', () => {
     const providers = 'providers: { google: { base_url: "https://llm.example.com/v1" } }'
-    const model = `models: { m: { provider: google, model: x, provider_opts: { project: mine } } }`
+    const model = `models: { m: { provider: google, model: x, provider_opts: { seed: 1 } } }`
     const { m } = teamOf(`${providers}\nagents: { root: { model: m } }\n${model}`).models
-    expect(m).toMatchObject({ api: 'openai_chatcompletions', options: { project: 'mine' } })
+    expect(m).toMatchObject({ api: 'openai_chatcompletions', options: { seed: 1 } })
   })
 })
 
