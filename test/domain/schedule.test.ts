@@ -117,3 +117,15 @@ describe('what clocks show is asked for a few times', () => {
     expect(spy.mock.calls.length).toBeLessThan(200)
   })
 })
+
+test('in autumn, each half hour of the hour that comes twice is taken when it comes first', () => {
+  const next = readSchedule('cron(0/30 * * * ? *)', 'Europe/Berlin', 0)
+  const times: string[] = []
+  for (let t = at('2026-10-24T23:30:00Z'); times.length < 4; times.push(iso(t)!)) t = next(t)!
+  expect(times).toEqual([
+    '2026-10-25T00:00:00.000Z',
+    '2026-10-25T00:30:00.000Z',
+    '2026-10-25T02:00:00.000Z',
+    '2026-10-25T02:30:00.000Z',
+  ])
+})
