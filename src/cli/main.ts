@@ -129,7 +129,7 @@ function processIo(): Io {
   process.on('SIGINT', onSignal).on('SIGTERM', onSignal)
   // what nobody could catch, such as a damaged data folder in the emulator: one sentence, and no stack
   process.on('uncaughtException', (e) => {
-    process.stderr.write(`Something went wrong that should not have: ${e.message}\n`)
+    process.stderr.write(`Something went wrong that should not have: ${printable(e.message)}\n`)
     process.stderr.write('If it comes again, the data folder may be damaged: try another one with --data DIR.\n')
     process.exit(EXIT.failed)
   })

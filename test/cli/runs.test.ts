@@ -108,6 +108,28 @@ describe.each(WAYS)('%s', (_, options) => {
     expect(out.replaceAll('\n', '')).not.toMatch(/[\p{Cc}\p{Bidi_Control}]/u)
   })
 
+  test('nor can it where JSON is printed', async () => {
+    const input = 'go \u009b31m \u007f \u2028 \u200f'
+    const ran = await sub('run', 'lead', input, '--json')
+    const { run } = JSON.parse(ran.out) as { run: RunView }
+    expect(run.output).toContain('go \u009b31m \u007f \u2028 \u200f')
+    const { runId } = run
+    const said = [ran]
+    for (const argv of [
+      ['get'],
+      ['sessions'],
+      ['messages', run.rootSessionId],
+      ['calls'],
+      ['watch'],
+      ['usage'],
+      ['audit'],
+    ])
+      said.push(await sub(argv[0]!, runId, ...argv.slice(1), '--json'))
+    said.push(await sub('list', '--json'), await sub('estimate', 'lead', input, '--json'), await sub('usage', '--json'))
+    for (const { out } of said)
+      expect(out.replaceAll('\n', '')).not.toMatch(/[\p{Cc}\p{Zl}\p{Zp}\p{Bidi_Control}\p{Cs}]/u)
+  })
+
   test('a run that fails is exit code 1, with what it cost', async () => {
     const { code, out } = await sub('run', 'failing', 'go')
     expect(code).toBe(1)

@@ -8,7 +8,7 @@ import { type Connection, withConnection } from '../connect.ts'
 import { hasEnded, printRun, runPath, tellOpen } from '../follow.ts'
 import { waitingHint } from '../hints.ts'
 import { EXIT, type ExitCode, type Io } from '../io.ts'
-import { count, money, oneLine, printable, table } from '../text.ts'
+import { count, indented, money, oneLine, printable, table } from '../text.ts'
 import { agentName, inOrder, treeLines } from '../tree.ts'
 
 /** Commands that only read. What they print with `--json` is what the API answers, lists with all their pages. */
@@ -27,7 +27,7 @@ function reading<T>(
       const ofTeams = usage.startsWith('teams')
       const options = { work: false, teams: ofTeams, ...(ofTeams && { books: 'none' as const }) }
       const value = await withConnection(io, args, options, ({ client }) => read(client, args.positionals))
-      if (args.flag('json')) io.out(JSON.stringify(value, null, 2))
+      if (args.flag('json')) io.out(indented(value))
       else print(io, value)
       return EXIT.ok
     },
@@ -81,7 +81,7 @@ function oneRun(
   return withConnection(io, args, { work: false, teams: false }, async (connection) => {
     const { client, url } = connection
     const found = await runWithSessions(client, runId)
-    if (args.flag('json')) io.out(JSON.stringify(found, null, 2))
+    if (args.flag('json')) io.out(indented(found))
     else {
       await print(connection, found)
       if (!hasEnded(found.run)) await tellOpen(io.out, client, runId, url, found.sessions)
@@ -144,7 +144,7 @@ export const list: Command = {
     }
     return withConnection(io, args, { work: false, teams: false }, async ({ client }) => {
       const runs = await client.all<RunView>(query.size > 0 ? `/v1/runs?${query}` : '/v1/runs', 'runs')
-      if (args.flag('json')) io.out(JSON.stringify(runs, null, 2))
+      if (args.flag('json')) io.out(indented(runs))
       else printList(io, runs)
       return EXIT.ok
     })
