@@ -10,16 +10,17 @@ import { readStartEvent } from '../src/invoke/tick-event.ts'
 
 const starter = once(() => {
   const config = readConfig(process.env)
-  return { ctx: composeStarter(config), tenant: config.tenant }
+  return { ctx: composeStarter(config), tenant: config.tenant, tickedOutside: config.tickedOutside }
 })
 
 /**
  * A tick of a schedule, the timer's minute, or a direct invocation with what `POST /v1/runs` takes; for the tenant of this
- * deployment, whatever the event says. Only a tick of a schedule that was made over the API names its tenant. An event that is delivered again starts nothing again. Bad input is thrown: whoever
- * invoked sees it, and nothing has been started.
+ * deployment, whatever the event says. Only a tick of a schedule that was made over the API names its tenant; it proves
+ * that somebody ticks it outside where this deployment has somebody outside. An event that is delivered again starts
+ * nothing again. Bad input is thrown: whoever invoked sees it, and nothing has been started.
  */
 export const handler = async (event: unknown, context: Context) => {
-  const { ctx: composed, tenant } = starter()
+  const { ctx: composed, tenant, tickedOutside } = starter()
   const log = composed.log.with({ requestId: context.awsRequestId })
   const ctx = { ...composed, log }
   const asked = readStartEvent(event, Date.now())
@@ -29,10 +30,11 @@ export const handler = async (event: unknown, context: Context) => {
     return report
   }
   if (asked.kind === 'tick') {
-    const outside = asked.tenant !== undefined
-    const ticked = await tick(ctx, { tenant: asked.tenant ?? tenant, id: asked.id }, asked.at, outside).catch((e) => {
+    const ofApi = asked.tenant !== undefined
+    const ref = { tenant: asked.tenant ?? tenant, id: asked.id }
+    const ticked = await tick(ctx, ref, asked.at, ofApi && tickedOutside).catch((e) => {
       // it was deleted while it ticked: nobody needs to send this again
-      if (outside && SubledgerError.is(e) && e.code === 'unknown_schedule') return undefined
+      if (ofApi && SubledgerError.is(e) && e.code === 'unknown_schedule') return undefined
       throw e
     })
     if (!ticked) return log.warn('tick of a schedule that is gone', { tenant: asked.tenant, schedule: asked.id })

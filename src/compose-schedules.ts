@@ -5,6 +5,7 @@ import { parse } from 'yaml'
 import { SubledgerError } from './domain/errors.ts'
 import { SCHEDULE_ID } from './domain/ids.ts'
 import type { Schedule } from './domain/schedule.ts'
+import { NotUtf8, readUtf8 } from './domain/text.ts'
 import { readBody } from './http/schedules.ts'
 import { checkBody, scheduleBody } from './http/schemas.ts'
 import type { Schedules } from './ports.ts'
@@ -24,8 +25,9 @@ export async function readSchedules(dir: string): Promise<readonly FileSchedule[
   const file = join(dir, SCHEDULES_FILE)
   let text: string
   try {
-    text = await readFile(file, 'utf8')
+    text = readUtf8(await readFile(file))
   } catch (e) {
+    if (e instanceof NotUtf8) throw new Error(`${file} ${e.message}; save it as UTF-8`)
     if ((e as NodeJS.ErrnoException).code === 'ENOENT') return []
     throw e
   }

@@ -30,6 +30,8 @@ export interface Config {
   readonly metrics: boolean
   /** `SUBLEDGER_SCHEDULER_GROUP` and its three: where schedules of the API are made; absent: the timer of the table ticks them */
   readonly scheduler: TimerSettings | undefined
+  /** `SUBLEDGER_SCHEDULER`, `eventbridge` or `table`: who ticks schedules of the API, as it is told to the function that ticks reach */
+  readonly tickedOutside: boolean
   /** bounds that this deployment sets for itself */
   readonly limits: Limits
 }
@@ -56,6 +58,7 @@ export function readConfig(env: Env): Config {
     offline: env.IS_OFFLINE === 'true' && !env.AWS_LAMBDA_RUNTIME_API,
     metrics: onOrOff(env, 'SUBLEDGER_METRICS', Boolean(env.AWS_LAMBDA_RUNTIME_API)),
     scheduler: scheduler(env),
+    tickedOutside: tickedOutside(env),
     limits: readLimits(env),
   }
 }
@@ -74,6 +77,14 @@ function scheduler(env: Env): TimerSettings | undefined {
       'SUBLEDGER_SCHEDULER_GROUP, SUBLEDGER_SCHEDULER_ROLE, SUBLEDGER_SCHEDULER_TARGET and SUBLEDGER_SCHEDULER_DEAD_LETTERS belong together: set all of them or none',
     )
   return found
+}
+
+function tickedOutside(env: Env): boolean {
+  const text = env.SUBLEDGER_SCHEDULER
+  if (text === undefined || text === '') return false
+  if (text !== 'eventbridge' && text !== 'table')
+    throw new Error(`SUBLEDGER_SCHEDULER is "${text}": it must be eventbridge or table`)
+  return text === 'eventbridge'
 }
 
 function onOrOff(env: Env, name: string, fallback: boolean): boolean {

@@ -1,3 +1,4 @@
+import { plainJson } from './domain/text.ts'
 import type { Logger } from './ports.ts'
 
 export interface JsonLogger extends Logger {
@@ -5,14 +6,15 @@ export interface JsonLogger extends Logger {
   with(fields: object): JsonLogger
 }
 
-/** One JSON object a line: `{time, level, message, …fields}`. JSON escapes control characters, so a line stays one line. */
+/** One JSON object a line: `{time, level, message, …fields}`. Control characters are escaped, so a line stays one line, and moves
+ * nothing where it is read. */
 export function createJsonLogger(
   write: (line: string) => void = (line) => void process.stdout.write(`${line}\n`),
   always: object = {},
   now: () => number = Date.now,
 ): JsonLogger {
   const log = (level: string) => (message: string, fields?: object) =>
-    write(JSON.stringify({ time: new Date(now()).toISOString(), level, message, ...always, ...fields }, plain))
+    write(plainJson({ time: new Date(now()).toISOString(), level, message, ...always, ...fields }, plain))
   return {
     info: log('info'),
     warn: log('warn'),

@@ -1,5 +1,6 @@
 import { formatUsd } from './domain/money.ts'
 import { sumRows } from './domain/report.ts'
+import { plainJson } from './domain/text.ts'
 import type { BookRow } from './domain/usage.ts'
 import type { Metrics } from './ports.ts'
 
@@ -47,7 +48,7 @@ export function createEmbeddedMetrics(
         Team: dimension(team),
         BudgetWarnings: 1,
       }
-      write(JSON.stringify(fields))
+      write(plainJson(fields))
     },
   }
 }
@@ -75,7 +76,7 @@ function line(tenant: string, team: string, { agent, model, outcome, totals }: B
     UnpricedCalls: totals.unpricedCalls,
   }
   // a number of JSON is a decimal: it becomes a float only in who reads it as one
-  return `${JSON.stringify(fields).slice(0, -1)},"CostUsd":${formatUsd(totals.cost)}}`
+  return `${plainJson(fields).slice(0, -1)},"CostUsd":${formatUsd(totals.cost)}}`
 }
 
 const dimension = (name: string): string =>

@@ -1,3 +1,5 @@
+import { UsageError } from './io.ts'
+
 /** A client of the HTTP API. The API may be on the network or in this process: it is a function from Request to Response. */
 export interface Client {
   get<T>(path: string): Promise<T>
@@ -45,8 +47,10 @@ export class ApiError extends Error {
 
 export type Fetch = (request: Request) => Response | Promise<Response>
 
+/** @param options.baseUrl may have a path, such as the stage of a gateway: the routes are below it */
 export function createClient(fetch: Fetch, options: { baseUrl: string; token?: string }): Client {
   const { baseUrl, token } = options
+  const root = baseUrl.replace(/\/+$/, '')
 
   async function ask(
     method: string,
@@ -54,7 +58,7 @@ export function createClient(fetch: Fetch, options: { baseUrl: string; token?: s
     accept: string,
     body?: unknown,
   ): Promise<{ response: Response; text: string }> {
-    const request = new Request(new URL(path, baseUrl), {
+    const request = new Request(`${root}${path}`, {
       method,
       headers: {
         accept,
@@ -67,7 +71,7 @@ export function createClient(fetch: Fetch, options: { baseUrl: string; token?: s
       const response = await fetch(request)
       return { response, text: await response.text() }
     } catch (e) {
-      throw unreachable(e)
+      throw e instanceof UsageError ? e : unreachable(e)
     }
   }
 
@@ -79,7 +83,7 @@ export function createClient(fetch: Fetch, options: { baseUrl: string; token?: s
   }
 
   async function* events(path: string, lastId: string | undefined, signal: AbortSignal): AsyncGenerator<ServerSent> {
-    const request = new Request(new URL(path, baseUrl), {
+    const request = new Request(`${root}${path}`, {
       headers: {
         accept: 'text/event-stream',
         ...(lastId !== undefined && { 'last-event-id': lastId }),
@@ -106,7 +110,7 @@ export function createClient(fetch: Fetch, options: { baseUrl: string; token?: s
       }
     } catch (e) {
       if (signal.aborted) return
-      throw e instanceof ApiError ? e : unreachable(e)
+      throw e instanceof ApiError || e instanceof UsageError ? e : unreachable(e)
     } finally {
       signal.removeEventListener('abort', onAbort)
       reader?.cancel().catch(() => {})

@@ -68,11 +68,17 @@ async function remoteClient(io: Io, baseUrl: string, auth: string | undefined): 
     return createClient(async (request) => fetch(await sign(request)), { baseUrl })
   }
   const token = io.env.SUBLEDGER_TOKEN
+  if (token && !SENDABLE.test(token))
+    throw new UsageError(
+      'SUBLEDGER_TOKEN is no token: it has spaces, line breaks or characters that are not ASCII. It is not sent.',
+    )
   if (token && !isSafe(new URL(baseUrl)))
     throw new UsageError(`SUBLEDGER_TOKEN is not sent to ${baseUrl}: without https anybody on the way could read it.`)
   return createClient((request) => fetch(request), { baseUrl, ...(token && { token }) })
 }
 
+/** what a header takes */
+const SENDABLE = /^[\x21-\x7e]+$/
 const isSafe = (url: URL): boolean =>
   url.protocol === 'https:' || /^(127\.0\.0\.1|localhost|\[::1\])$/.test(url.hostname)
 
@@ -98,10 +104,21 @@ async function checkBooks(dir: string): Promise<void> {
     )
 }
 
+/** What may hold a secret is not repeated. */
 function checkUrl(text: string): string {
   const url = URL.canParse(text) ? new URL(text) : undefined
-  if (!url || (url.protocol !== 'http:' && url.protocol !== 'https:'))
-    throw new UsageError(`"${text}" is not the address of an API, such as http://127.0.0.1:4310.`)
+  if (!url || (url.protocol !== 'http:' && url.protocol !== 'https:')) {
+    const named = /[@?#]/.test(text) ? 'What is given with --url (SUBLEDGER_URL)' : `"${text}"`
+    throw new UsageError(`${named} is not the address of an API, such as http://127.0.0.1:4310.`)
+  }
+  if (url.username !== '' || url.password !== '')
+    throw new UsageError(
+      'The address of the API (--url, SUBLEDGER_URL) has a user or a password in it: leave them out. A token goes into SUBLEDGER_TOKEN.',
+    )
+  if (/[?#]/.test(text))
+    throw new UsageError(
+      'The address of the API (--url, SUBLEDGER_URL) ends with its path: leave out what follows "?" or "#".',
+    )
   return url.href
 }
 

@@ -7,7 +7,7 @@ import { eventLines, watchEvents } from './events.ts'
 import { asks, openApprovals, standing, urlOption, waitingHint } from './hints.ts'
 import { EXIT, type ExitCode, type Io } from './io.ts'
 import { taskLines } from './task-lines.ts'
-import { count, money, printable } from './text.ts'
+import { count, indented, money, printable } from './text.ts'
 import { remarks, treeLines, whyEnded } from './tree.ts'
 
 const FIRST_LOOK_MS = 50
@@ -71,7 +71,7 @@ export async function followRun(
       : await waitForEnd(io, client, runId, undefined, (run) => awaitsPeople(client, run))
   if (!ended) return detached(io, { embedded, url }, runId)
   const sessions = await sessionsOf(client, runId)
-  if (options.json) io.out(JSON.stringify({ run: ended, sessions }, null, 2))
+  if (options.json) io.out(indented({ run: ended, sessions }))
   else await printRun(io, client, ended, sessions)
   if (ended.status === 'waiting') io.err(waitingHint(ended, url))
   if (ended.status === 'running') await tellOpen(io.err, client, runId, url, sessions)

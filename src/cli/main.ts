@@ -100,7 +100,8 @@ const COMMON = [
   '  --url URL    a running API instead of the two (SUBLEDGER_URL)',
   '  --auth iam   requests to it are signed with the AWS credentials at hand. A bearer token is taken from',
   '               SUBLEDGER_TOKEN alone, so that it stands in no list of processes',
-  '  --json       what the API answers, as JSON',
+  '  --json       what the API answers, as JSON: a list with all its pages in one, a run with its tree as',
+  '               {run, sessions}',
 ]
 
 async function help(print: (line: string) => void): Promise<void> {
@@ -129,7 +130,7 @@ function processIo(): Io {
   process.on('SIGINT', onSignal).on('SIGTERM', onSignal)
   // what nobody could catch, such as a damaged data folder in the emulator: one sentence, and no stack
   process.on('uncaughtException', (e) => {
-    process.stderr.write(`Something went wrong that should not have: ${e.message}\n`)
+    process.stderr.write(`Something went wrong that should not have: ${printable(e.message)}\n`)
     process.stderr.write('If it comes again, the data folder may be damaged: try another one with --data DIR.\n')
     process.exit(EXIT.failed)
   })

@@ -1,4 +1,5 @@
 import { readFile } from 'node:fs/promises'
+import { NotUtf8, readUtf8 } from '../domain/text.ts'
 import { UsageError } from './io.ts'
 
 /** A receipt as `POST /v1/runs/{runId}/receipts` takes it. */
@@ -40,10 +41,9 @@ const FIELDS = new Map<string, Field>([...TEXTS, ...COUNTS, 'createdAt' as const
 export async function readReceipts(file: string): Promise<FileReceipt[]> {
   let text: string
   try {
-    text = new TextDecoder('utf-8', { fatal: true }).decode(await readFile(file))
+    text = readUtf8(await readFile(file))
   } catch (e) {
-    const reason =
-      e instanceof TypeError ? 'is not UTF-8 text' : `cannot be read (${(e as NodeJS.ErrnoException).code})`
+    const reason = e instanceof NotUtf8 ? e.message : `cannot be read (${(e as NodeJS.ErrnoException).code})`
     throw new UsageError(`The file of receipts ${file} ${reason}.`)
   }
   return parseReceipts(text, file)

@@ -26,10 +26,12 @@ export function requestSigner(options: SigningOptions): (request: Request) => Pr
     throw new UsageError(
       `"${hostname}" does not say in which region it is: set AWS_REGION, which --auth iam signs for.`,
     )
+  if (!/^[a-z0-9-]+$/.test(region)) throw new UsageError('AWS_REGION is no region, such as eu-central-1.')
+  const credentials = options.credentials ?? defaultProvider()
   const signer = new SignatureV4({
     service: SERVICE,
     region,
-    credentials: options.credentials ?? defaultProvider(),
+    credentials: async () => sendable(await credentials()),
     sha256: Sha256,
   })
   return async (request) => {
@@ -49,6 +51,17 @@ export function requestSigner(options: SigningOptions): (request: Request) => Pr
     const { host: _, ...headers } = signed.headers
     return new Request(request.url, { method: request.method, headers, ...(body !== '' && { body }) })
   }
+}
+
+/** What a header does not take is refused here, where nothing repeats it. */
+function sendable<T extends { readonly accessKeyId: string; readonly sessionToken?: string }>(keys: T): T {
+  const names = { accessKeyId: 'access key id (AWS_ACCESS_KEY_ID)', sessionToken: 'session token (AWS_SESSION_TOKEN)' }
+  for (const name of ['accessKeyId', 'sessionToken'] as const)
+    if (/[^\x20-\x7e]/.test(keys[name] ?? ''))
+      throw new UsageError(
+        `The ${names[name]} of the AWS credentials has line breaks or characters that are not ASCII. It is not sent.`,
+      )
+  return keys
 }
 
 function queryOf(url: URL): { [name: string]: string[] } {

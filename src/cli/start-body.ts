@@ -1,5 +1,6 @@
 import { readFile, stat } from 'node:fs/promises'
 import { basename, dirname } from 'node:path'
+import { NotUtf8, readUtf8 } from '../domain/text.ts'
 import { parseJson } from '../http/json.ts'
 import { MAX_NAME_BYTES, NAME } from '../team/reader.ts'
 import type { Client } from './client.ts'
@@ -105,8 +106,9 @@ async function teamFile(io: Io, args: Arguments, team: string): Promise<{ name: 
 async function readTasks(file: string): Promise<unknown> {
   let text: string
   try {
-    text = await readFile(file, 'utf8')
+    text = readUtf8(await readFile(file))
   } catch (e) {
+    if (e instanceof NotUtf8) throw new UsageError(`The file of tasks ${file} ${e.message}.`)
     throw new UsageError(`The file of tasks ${file} cannot be read: ${(e as NodeJS.ErrnoException).code ?? e}.`)
   }
   try {

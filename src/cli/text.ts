@@ -1,3 +1,5 @@
+import { plainJson } from '../domain/text.ts'
+
 /**
  * Text of models, tools and team files, fit for a terminal: control characters (escape sequences among them) and
  * characters that turn the direction of text are taken out; line breaks and tabs stay.
@@ -6,6 +8,9 @@ export const printable = (text: string): string => text.toWellFormed().replaceAl
 
 // controls but tab and line feed, line and paragraph separators, marks and overrides of direction
 const UNSAFE = /[[\p{Cc}\p{Zl}\p{Zp}\p{Bidi_Control}]--[\t\n]]/gv
+
+/** What `--json` prints: no text in it does anything to a terminal. */
+export const indented = (value: unknown): string => plainJson(value, undefined, 2)
 
 /** The same as one line of at most `max` characters. */
 export function oneLine(text: string, max: number): string {

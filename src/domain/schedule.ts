@@ -118,19 +118,56 @@ function readCron(text: string, timezone: string): NextTime {
   const onDay = dayOfWeek === '?' ? monthDays(dayOfMonth) : weekDays(dayOfWeek)
   const offset = zoneOffset(timezone)
   return (after) => {
-    const first = Math.floor((after + offset(after)) / DAY_MS)
+    const here = after + offset(after)
+    const first = Math.floor(here / DAY_MS)
     for (let day = first; day < first + MOST_DAYS; day++) {
       const date = new Date(day * DAY_MS)
       if (!inYear.has(date.getUTCFullYear()) || !inMonth.has(date.getUTCMonth() + 1) || !onDay(date)) continue
       for (const hour of inHours)
         for (const minute of inMinutes) {
           const local = day * DAY_MS + hour * 3_600_000 + minute * 60_000
-          const at = local - offset(local - offset(local))
-          // a time that the clocks leave out does not come
-          if (at > after && at + offset(at) === local) return at
+          // what the clocks have shown before has come: they need not be asked about it
+          if (local <= here) continue
+          const at = firstShown(local, offset)
+          if (at !== undefined && at > after) return at
         }
     }
     return undefined
+  }
+}
+
+/**
+ * When clocks show a local time for the first time: one that they show twice comes once, as with EventBridge Scheduler;
+ * undefined: they leave it out.
+ */
+function firstShown(local: number, offset: (at: number) => number): number | undefined {
+  // a zone's clocks are set at most once in two days: they show it by the offset before that, or by the one behind it
+  for (const near of [local - DAY_MS, local + DAY_MS]) {
+    const at = local - offset(near)
+    if (at + offset(at) === local) return at
+  }
+  return undefined
+}
+
+/**
+ * The latest time in (since, until]; undefined: none has come. It is found by halves, however many there are: a next time
+ * is never before that of an earlier moment.
+ */
+export function lastTime(next: NextTime, since: number, until: number): number | undefined {
+  const comes = (after: number): number | undefined => {
+    const at = next(after)
+    return at !== undefined && at <= until ? at : undefined
+  }
+  let found = comes(since)
+  if (found === undefined) return undefined
+  let none = until
+  for (;;) {
+    const later = comes(found)
+    if (later === undefined) return found
+    const middle: number = Math.floor((later + none) / 2)
+    const beyond = comes(middle)
+    if (beyond === undefined) none = middle
+    found = beyond ?? later
   }
 }
 

@@ -1,5 +1,6 @@
 import { ERRORS, SubledgerError } from '../domain/errors.ts'
 import {
+  lastTime,
   NO_STATE,
   type QueuedTick,
   readSchedule,
@@ -178,7 +179,7 @@ async function look(ctx: Ctx, ref: ScheduleRef): Promise<boolean> {
     return true
   }
   const timed = await isTimed(ctx, ref)
-  const due = timed ? lastTime(schedule, state, now) : undefined
+  const due = timed ? missedTime(schedule, state, now) : undefined
   const ticked = due === undefined ? undefined : await tick(ctx, ref, due)
   await putOff(ctx, ref)
   return ticked?.outcome === 'started'
@@ -191,12 +192,9 @@ async function isTimed(ctx: Ctx, ref: ScheduleRef): Promise<boolean> {
 }
 
 /** The latest scheduled time that has come since the last tick: those that were missed come once. */
-function lastTime(schedule: Schedule, state: ScheduleState, now: number): number | undefined {
-  const next = readSchedule(schedule.expression, schedule.timezone, schedule.createdAt)
+function missedTime(schedule: Schedule, state: ScheduleState, now: number): number | undefined {
   const since = Math.max(state.ticks[0]?.at ?? schedule.createdAt, now - 86_400_000)
-  let found: number | undefined
-  for (let at = next(since); at !== undefined && at <= now; at = next(at)) found = at
-  return found
+  return lastTime(readSchedule(schedule.expression, schedule.timezone, schedule.createdAt), since, now)
 }
 
 /** Moves the due time to the next moment at which there is something to do. */
@@ -225,8 +223,7 @@ export async function tickFromFile(ctx: Ctx, tenant: string, since: number): Pro
   const now = ctx.clock.now()
   for (const schedule of (await ctx.schedules?.list(tenant)) ?? []) {
     const next = readSchedule(schedule.expression, schedule.timezone, schedule.createdAt)
-    let last: number | undefined
-    for (let at = next(since); at !== undefined && at <= now; at = next(at)) last = at
+    const last = lastTime(next, since, now)
     if (last !== undefined) await tick(ctx, { tenant, id: schedule.id }, last)
   }
   return now

@@ -1,5 +1,5 @@
 import { SubledgerError } from '../domain/errors.ts'
-import { TENANT } from '../domain/ids.ts'
+import { SCHEDULE_ID, TENANT } from '../domain/ids.ts'
 import type { ScheduleRef } from '../ports/schedule-store.ts'
 
 /** What starts a run by itself: the tick of a schedule, or the timer's minute. */
@@ -20,7 +20,7 @@ export const tickPayload = ({ tenant, id }: ScheduleRef): string =>
 
 /**
  * A tick says which schedule and which time, and nothing else of it is taken.
- * @throws SubledgerError bad_request
+ * @throws SubledgerError bad_request; unknown_schedule where no schedule can have such an id
  */
 export function readStartEvent(event: unknown, now: number): StartEvent {
   if (event === null || typeof event !== 'object') return { kind: 'start', body: event }
@@ -30,6 +30,8 @@ export function readStartEvent(event: unknown, now: number): StartEvent {
   const at = timeOf(scheduledTime, now)
   if (typeof id !== 'string' || at === undefined)
     throw new SubledgerError('bad_request', 'A tick needs the id of its schedule and its scheduledTime, as ISO 8601.')
+  if (!SCHEDULE_ID.test(id))
+    throw new SubledgerError('unknown_schedule', `There is no schedule ${JSON.stringify(id.slice(0, 64))}.`)
   if (tenant === undefined) return { kind: 'tick', id, at }
   if (typeof tenant !== 'string' || !TENANT.test(tenant))
     throw new SubledgerError('bad_request', 'The tenant of a tick must be the name of a tenant.')

@@ -1,7 +1,9 @@
 /** The whole product in one process: emulator, store, workers, sweep and API. Another composition of the same ports. */
+
 import { createFileSchedules } from '../compose-schedules.ts'
 import { readConfig, seconds } from '../config.ts'
 import { MAX_STREAMS } from '../domain/limits.ts'
+import { plainJson } from '../domain/text.ts'
 import type { EngineContext } from '../engine/context.ts'
 import { runSession } from '../engine/run-session.ts'
 import { sweep } from '../engine/sweep.ts'
@@ -186,5 +188,5 @@ function sweepRegularly(ctx: EngineContext, everyMs: number): { stop(): Promise<
 const errorsOnly: Logger = {
   info: () => {},
   warn: () => {},
-  error: (message, fields) => process.stderr.write(`${JSON.stringify({ message, ...fields })}\n`),
+  error: (message, fields) => process.stderr.write(`${plainJson({ message, ...fields })}\n`),
 }

@@ -1,6 +1,7 @@
 import { readFile, stat } from 'node:fs/promises'
 import { join } from 'node:path'
 import type { OuterLimit, Per } from '../domain/outer-limit.ts'
+import { type NotUtf8, readUtf8 } from '../domain/text.ts'
 import type { OuterLimits } from '../ports.ts'
 import type { LimitRule } from './read-limits.ts'
 
@@ -26,7 +27,7 @@ export function createFolderLimits(dir: string): OuterLimits {
     }
     const { mtimeMs, size } = found
     if (known?.mtimeMs === mtimeMs && known.size === size) return known.rules
-    const text = await readFile(path, 'utf8')
+    const text = await textOf(path)
     // where there is no file, nothing of YAML is loaded
     const { parseLimits } = await import('./read-limits.ts')
     const { formatProblems } = await import('./problems.ts')
@@ -42,6 +43,16 @@ export function createFolderLimits(dir: string): OuterLimits {
       (await rules())
         .flatMap(({ of, tenant: t }) => (of.kind === 'tag' && (t === null || t === tenant) ? [of.tag] : []))
         .filter((tag, i, all) => all.indexOf(tag) === i),
+  }
+}
+
+/** @throws Error that names the file */
+async function textOf(path: string): Promise<string> {
+  const bytes = await readFile(path)
+  try {
+    return readUtf8(bytes)
+  } catch (e) {
+    throw new Error(`the limits cannot be read: ${path} ${(e as NotUtf8).message}; save it as UTF-8`)
   }
 }
 

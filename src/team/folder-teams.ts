@@ -2,6 +2,7 @@ import { readdir, readFile, stat } from 'node:fs/promises'
 import { extname, join } from 'node:path'
 import { SubledgerError } from '../domain/errors.ts'
 import type { TeamDefinition } from '../domain/team.ts'
+import { type NotUtf8, readUtf8 } from '../domain/text.ts'
 import type { Logger, Teams } from '../ports.ts'
 import { MAX_TEAM_BYTES, type ParsedTeam, parseTeam, TOO_LARGE } from './parse-team.ts'
 import { formatProblems } from './problems.ts'
@@ -28,9 +29,13 @@ export function createFolderTeams(dir: string, options: FolderOptions): Teams {
   const cache = new Map<string, Cached>()
 
   function parse(file: string, bytes: Uint8Array): ParsedTeam {
-    const text = decode(bytes)
     const { checkScript } = options
-    if (text === undefined) return refused(file, 'the file is not UTF-8 text; save it as UTF-8')
+    let text: string
+    try {
+      text = readUtf8(bytes)
+    } catch (e) {
+      return refused(file, `the file ${(e as NotUtf8).message}; save it as UTF-8`)
+    }
     return parseTeam(text, { file, ...(checkScript && { checkScript }) })
   }
 
@@ -96,15 +101,6 @@ export function createFolderTeams(dir: string, options: FolderOptions): Teams {
         { issues: errors.map((p) => ({ path: `${p.file}:${p.line}:${p.column}`, message: p.message })) },
       )
     },
-  }
-}
-
-/** Undefined: the bytes are no UTF-8. */
-function decode(bytes: Uint8Array): string | undefined {
-  try {
-    return new TextDecoder('utf-8', { fatal: true }).decode(bytes)
-  } catch {
-    return undefined
   }
 }
 

@@ -38,7 +38,7 @@ afterAll(async () => {
 async function callsOf(team: string) {
   const sub = (...argv: string[]) => say([...argv, '--url', local.url])
   const runId = /run (\w{26})/.exec((await sub('run', team, 'go')).out)![1]!
-  const calls = JSON.parse((await sub('calls', runId, '--json')).out) as CallView[]
+  const { calls } = JSON.parse((await sub('calls', runId, '--json')).out) as { calls: CallView[] }
   return { calls, printed: (await sub('calls', runId)).out.split('\n') }
 }
 

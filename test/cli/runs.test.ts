@@ -108,6 +108,16 @@ describe.each(WAYS)('%s', (_, options) => {
     expect(out.replaceAll('\n', '')).not.toMatch(/[\p{Cc}\p{Bidi_Control}]/u)
   })
 
+  test('a file of tasks may have a byte order mark, and is UTF-8', async () => {
+    const file = join(folder, 'marked.json')
+    const text = Buffer.from(JSON.stringify([{ agent: 'worker', task: 'grün' }]))
+    await writeFile(file, Buffer.concat([Buffer.from('\ufeff'), text]))
+    expect(await sub('run', 'lead', '--tasks', file)).toMatchObject({ code: 0 })
+    await writeFile(file, Buffer.from(text.toString(), 'latin1'))
+    const { code, err } = await sub('run', 'lead', '--tasks', file)
+    expect([code, err.split('\n')[0]]).toEqual([2, `The file of tasks ${file} is not UTF-8 text: see byte 29.`])
+  })
+
   test('a run that fails is exit code 1, with what it cost', async () => {
     const { code, out } = await sub('run', 'failing', 'go')
     expect(code).toBe(1)
@@ -207,7 +217,7 @@ describe.each(WAYS)('%s', (_, options) => {
     const { run } = await json<{ run: RunView }>('run', 'lead', 'go', '--tag', 'customer=acme', '--tag', 'note=a=b')
     expect(run.tags).toEqual({ customer: 'acme', note: 'a=b' })
     await sub('run', 'failing', 'go')
-    const listed = await json<RunView[]>('list', '--status', 'completed', '--team', 'lead')
+    const { runs: listed } = await json<{ runs: RunView[] }>('list', '--status', 'completed', '--team', 'lead')
     expect(listed.map((r) => r.runId)).toContain(run.runId)
     expect(listed.every((r) => r.status === 'completed' && r.team === 'lead')).toBe(true)
     expect((await sub('list', '--status', 'failed')).out).not.toContain(run.runId)

@@ -3,6 +3,7 @@ import { createHash, createHmac } from 'node:crypto'
 import { createServer, type IncomingMessage, type Server } from 'node:http'
 import type { AddressInfo } from 'node:net'
 import { afterAll, beforeAll, beforeEach, describe, expect, test, vi } from 'vitest'
+import { createClient } from '../../src/cli/client.ts'
 import { requestSigner } from '../../src/cli/sign.ts'
 import { say } from './terminal.ts'
 
@@ -138,4 +139,59 @@ test('a token goes into the header, and to nobody who could be overheard', async
   expect(seen[0]!.headers.authorization).toBe('Bearer abc')
   const said = await say(['list', '--url', 'http://api.example'], { env: { SUBLEDGER_TOKEN: 'abc' } })
   expect([said.code, said.err]).toEqual([2, expect.stringContaining('without https')])
+})
+
+describe('a secret that cannot be sent is refused, and is in nothing that is said', () => {
+  const refused = async (argv: readonly string[], env: Record<string, string>, secret: string) => {
+    const said = await say(['list', ...argv], { env })
+    expect([said.code, said.out, said.err.split('\n').length]).toEqual([2, '', 2])
+    expect(said.err).not.toContain(secret)
+    expect(seen).toEqual([])
+  }
+
+  test.each(['sk-secret\ntoken', 'sk-secret token', 'sk-secret€', 'sk-secret\u0000', ' sk-secret'])(
+    'the token %j',
+    async (SUBLEDGER_TOKEN) => {
+      await refused(['--url', url], { SUBLEDGER_TOKEN }, 'sk-secret')
+    },
+  )
+
+  test.each([
+    'http://u:sekret@127.0.0.1:1',
+    'https://sekret@api.example',
+    'https://u:sekret@',
+    'u:sekret@api.example',
+    'https://api.example/?key=sekret',
+    'https://api.example/#sekret',
+    'ftp://u:sekret@api.example',
+  ])('the address %s', async (address) => {
+    await refused(['--url', address], {}, 'sekret')
+    await refused([], { SUBLEDGER_URL: address }, 'sekret')
+  })
+
+  test.each(['AWS_ACCESS_KEY_ID', 'AWS_SESSION_TOKEN'])('%s', async (name) => {
+    const keys = { AWS_ACCESS_KEY_ID: 'AKIA', AWS_SECRET_ACCESS_KEY: 'secret', AWS_SESSION_TOKEN: 'session' }
+    for (const [key, value] of Object.entries(keys)) vi.stubEnv(key, key === name ? `se\nkret${value}` : value)
+    await refused(['--url', url, '--auth', 'iam'], { AWS_REGION: REGION }, 'kret')
+    vi.unstubAllEnvs()
+  })
+
+  test('a region that is none', async () => {
+    await refused(['--url', url, '--auth', 'iam'], { AWS_REGION: 'eu\nkret' }, 'kret')
+  })
+})
+
+test.each(['/stage', '/stage/', '/a/b%20c//'])('the routes are below the path of an address: %s', async (path) => {
+  expect((await say(['list', '--url', url + path])).code).toBe(0)
+  expect(seen[0]!.url).toBe(`${path.replace(/\/+$/, '')}/v1/runs?limit=100`)
+  const asked: string[] = []
+  const fetch = (request: Request) => {
+    asked.push(request.url)
+    return new Response('')
+  }
+  const { signal } = new AbortController()
+  await createClient(fetch, { baseUrl: url + path })
+    .events('/v1/runs/r/events', undefined, signal)
+    .next()
+  expect(asked).toEqual([`${url}${path.replace(/\/+$/, '')}/v1/runs/r/events`])
 })

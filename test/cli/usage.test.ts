@@ -182,6 +182,9 @@ describe('validate', () => {
   test('a file that is no text', async () => {
     const file = join(folder, 'bytes.yaml')
     await writeFile(file, new Uint8Array([0xff, 0xfe, 0x00]))
-    expect(await say(['validate', file])).toMatchObject({ code: 2, err: `${file}: error: is not UTF-8 text` })
+    expect(await say(['validate', file])).toMatchObject({
+      code: 2,
+      err: `${file}: error: is not UTF-8 text: see byte 0`,
+    })
   })
 })

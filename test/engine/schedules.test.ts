@@ -1,7 +1,7 @@
 /** Schedules: one tick starts one run, whatever is repeated and wherever a process dies; overlaps as the schedule says. */
-import { afterEach, beforeEach, describe, expect, test } from 'vitest'
+import { afterEach, beforeEach, describe, expect, onTestFinished, test, vi } from 'vitest'
 import { type Overlap, readSchedule, type Schedule } from '../../src/domain/schedule.ts'
-import { runDueSchedules, tick } from '../../src/engine/tick.ts'
+import { runDueSchedules, tick, tickFromFile } from '../../src/engine/tick.ts'
 import { memoryTable } from '../../src/store/memory-table.ts'
 import { createStore } from '../../src/store/store.ts'
 import type { TableClient } from '../../src/store/table-client.ts'
@@ -189,6 +189,26 @@ describe('the timer', () => {
     expect(await runs()).toHaveLength(2)
     expect((await engine.ctx.store.getSchedule({ tenant: 'local', id: 'stored' }))!.state.dueAt).toBe(now + 70 * MINUTE)
   })
+})
+
+test('a schedule of every minute that was missed for a day ticks once, and its clocks are hardly asked', async () => {
+  const stored = { ...schedule, id: 'stored', expression: 'cron(* * * * ? *)', timezone: 'America/Anchorage' }
+  await engine.ctx.store.putSchedule('local', { ...stored, createdAt: clock.now() }, clock.now())
+  ahead = 26 * 60 * MINUTE
+  const asked = vi.spyOn(Intl.DateTimeFormat.prototype, 'formatToParts')
+  onTestFinished(() => void asked.mockRestore())
+  expect(await due()).toEqual({ started: 1, failed: 0 })
+  expect(await runs()).toHaveLength(1)
+  expect(asked.mock.calls.length).toBeLessThan(300)
+})
+
+test('a schedule of the file of every minute that was missed for a month ticks once', async () => {
+  schedule = { ...schedule, expression: 'cron(* * * * ? *)', timezone: 'America/Anchorage' }
+  const asked = vi.spyOn(Intl.DateTimeFormat.prototype, 'formatToParts')
+  onTestFinished(() => void asked.mockRestore())
+  await tickFromFile(ctx(), 'local', clock.now() - 30 * 24 * 60 * MINUTE)
+  expect(await runs()).toHaveLength(1)
+  expect(asked.mock.calls.length).toBeLessThan(300)
 })
 
 describe('an expression', () => {

@@ -17,6 +17,7 @@ test('what is not set has its usual value', () => {
     billFile: undefined,
     offline: false,
     metrics: false,
+    tickedOutside: false,
     limits: DEFAULT_LIMITS,
   })
 })
@@ -55,4 +56,10 @@ test('the place where schedules of the API are made is given whole or not at all
   for (const name of Object.keys(whole)) {
     expect(() => readConfig({ ...env, ...whole, [name]: '' })).toThrow('set all of them or none')
   }
+})
+
+test('who ticks schedules of the API is somebody that there is', () => {
+  expect(readConfig({ ...env, SUBLEDGER_SCHEDULER: 'eventbridge' }).tickedOutside).toBe(true)
+  expect(readConfig({ ...env, SUBLEDGER_SCHEDULER: 'table' }).tickedOutside).toBe(false)
+  expect(() => readConfig({ ...env, SUBLEDGER_SCHEDULER: 'cron' })).toThrow('SUBLEDGER_SCHEDULER is "cron"')
 })

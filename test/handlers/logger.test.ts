@@ -23,10 +23,10 @@ test('a line is one JSON object, with the fields of its logger', () => {
 
 test('text that holds line breaks and control characters stays on its line', () => {
   const { lines, log } = logger()
-  log.info('a\nb', { said: '\u001b[31mred\r\n' })
+  log.info('a\nb', { said: '\u001b[31mred\r\n', turned: '\u009b31m\u202e\u2028' })
   expect(lines).toHaveLength(1)
-  // biome-ignore lint/suspicious/noControlCharactersInRegex: these are what is looked for
-  expect(lines[0]).not.toMatch(/[\u0000-\u001f]/)
+  expect(lines[0]).not.toMatch(/[\p{Cc}\p{Zl}\p{Bidi_Control}]/u)
+  expect(JSON.parse(lines[0]!).turned).toBe('\u009b31m\u202e\u2028')
 })
 
 test('money and errors are told, not lost', () => {

@@ -123,7 +123,7 @@ describe('in a file', () => {
     folder = await mkdtemp(join(tmpdir(), 'subledger-'))
   })
   afterEach(() => rm(folder, { recursive: true }))
-  const write = (text: string) => writeFile(join(folder, 'schedules.yaml'), text)
+  const write = (text: string | Uint8Array) => writeFile(join(folder, 'schedules.yaml'), text)
 
   test('they are what the file says; one that is not enabled does not tick', async () => {
     await write(`
@@ -148,6 +148,15 @@ schedules:
     expect(await schedules.list('theirs')).toEqual([])
     expect(await schedules.get({ tenant: 'theirs', id: 'nightly' })).toBeUndefined()
     expect(await schedules.get({ tenant: 'ours', id: 'hourly' })).toBeUndefined()
+  })
+
+  test('which may have a byte order mark, and is UTF-8', async () => {
+    await write('\ufeffschedules: { a: { rate: 1 day, team: x, input: y, budget: { usd: 1 } } }')
+    expect(await readSchedules(folder)).toHaveLength(1)
+    await write(Uint8Array.of(0x23, 0xfc))
+    await expect(readSchedules(folder)).rejects.toThrow(
+      'schedules.yaml is not UTF-8 text: see byte 1; save it as UTF-8',
+    )
   })
 
   test('there are none without it', async () => {

@@ -243,6 +243,7 @@ describe('roles', () => {
         ])
     }
     expect(template.Resources.ScheduleGroup!.Properties.Name).toBe('subledger-test')
+    expect(lambda('startRun').Properties.Environment.Variables).toMatchObject({ SUBLEDGER_SCHEDULER: 'eventbridge' })
     expect(lambda('http').Properties.Environment.Variables).toMatchObject({
       SUBLEDGER_SCHEDULER_GROUP: 'subledger-test',
       SUBLEDGER_SCHEDULER_ROLE: getAtt('SchedulerRole'),

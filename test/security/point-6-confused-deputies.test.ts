@@ -105,6 +105,31 @@ describe('a tick', () => {
     expect(await store().getInput({ tenant: 'third', runId }, 1, '0'.repeat(16))).toEqual({ input: 'third' })
   })
 
+  test.each([
+    ['table', false],
+    ['eventbridge', true],
+  ])('with the scheduler %s, proves that somebody ticks outside: %s', async (scheduler, outside) => {
+    vi.stubEnv('SUBLEDGER_SCHEDULER', scheduler)
+    vi.resetModules()
+    const { handler } = (await import('../../handlers/start-run.ts')) as { handler: Handler }
+    const run = { team: 'fan-out', input: 'third', budget: { tokens: 1_000_000 } }
+    const ref = { tenant: 'third', id: `by-${scheduler}` }
+    const schedule = { expression: 'rate(1 day)', timezone: 'UTC', overlap: 'allow', createdAt: 0 } as const
+    await store().putSchedule('third', { id: ref.id, ...schedule, run }, Date.now())
+    await handler({ tenant: 'third', schedule: ref.id, scheduledTime: at() }, context)
+    vi.unstubAllEnvs()
+    expect((await store().getSchedule(ref))!.state).toMatchObject({ outside, ticks: [{ outcome: 'started' }] })
+  })
+
+  test.each(['..', 'x'.repeat(65), 'a\0b', '', 'a#b'])('of %j finds no schedule, and writes nothing', async (id) => {
+    const before = await table.items()
+    for (const tenant of [undefined, 'third'])
+      await expect(start({ tenant, schedule: id, scheduledTime: at() }, context)).rejects.toMatchObject({
+        code: 'unknown_schedule',
+      })
+    expect(await table.items()).toEqual(before)
+  })
+
   test('of another tenant finds no schedule of this one', async () => {
     const before = (await store().listRuns('ours', { limit: 100 })).items.length
     expect(await start({ tenant: 'ours', schedule: 'made', scheduledTime: at() }, context)).toBeUndefined()

@@ -121,7 +121,7 @@ describe('a folder of team files', () => {
     await write('large.yaml', `${team('large')}${'#'.repeat(1_000_000)}`)
     const teams = createFolderTeams(dir, { log })
     expect((await refusal(teams.get('bytes'))).issues).toEqual([
-      { path: 'bytes.yaml:1:1', message: 'the file is not UTF-8 text; save it as UTF-8' },
+      { path: 'bytes.yaml:1:1', message: 'the file is not UTF-8 text: see byte 2; save it as UTF-8' },
     ])
     expect((await refusal(teams.get('large'))).issues[0]?.message).toBe('the file is larger than 1,000,000 bytes')
   })

@@ -68,7 +68,7 @@ describe('the folder of teams', () => {
     folder = await mkdtemp(join(tmpdir(), 'limits-'))
   })
   afterAll(() => rm(folder, { recursive: true }))
-  const write = async (text: string, at: number) => {
+  const write = async (text: string | Uint8Array, at: number) => {
     await writeFile(join(folder, 'limits.yaml'), text)
     await utimes(join(folder, 'limits.yaml'), at, at)
   }
@@ -85,6 +85,14 @@ describe('the folder of teams', () => {
     expect(await limits.of(run)).toEqual([])
     await write('limits: [5]', 3_000)
     await expect(limits.of(run)).rejects.toThrow('limits.yaml:1:10: error: a limit is a mapping')
+  })
+
+  test('the file may have a byte order mark, and is UTF-8', async () => {
+    const limits = createFolderLimits(folder)
+    await write(`\ufeff${GOOD}`, 3_100)
+    expect(await limits.of(run)).toHaveLength(1)
+    await write(Uint8Array.of(0x23, 0xfc), 3_200)
+    await expect(limits.of(run)).rejects.toThrow('limits.yaml is not UTF-8 text: see byte 1; save it as UTF-8')
   })
 
   test('the file is no team', async () => {

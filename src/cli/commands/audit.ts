@@ -7,7 +7,7 @@ import { withConnection } from '../connect.ts'
 import { runPath } from '../follow.ts'
 import { EXIT, type Io, UsageError } from '../io.ts'
 import { type FileReceipt, readReceipts } from '../receipts-file.ts'
-import { count, plural, printable } from '../text.ts'
+import { count, indented, plural, printable } from '../text.ts'
 
 /** The API takes so many receipts at once. They go in one request, so that one that fits two calls is seen as such. */
 const MOST_RECEIPTS = 1_000
@@ -25,7 +25,7 @@ export const audit: Command = {
     return withConnection(io, args, { work: false, teams: false }, async ({ client }) => {
       const settled = receipts && (await settle(client, runId, receipts))
       const report = await client.get<AuditReport>(`${runPath(runId)}/audit`)
-      if (args.flag('json')) io.out(JSON.stringify(settled ? { ...report, receipts: settled } : report, null, 2))
+      if (args.flag('json')) io.out(indented(settled ? { ...report, receipts: settled } : report))
       else {
         if (settled) printReceipts(io, settled)
         printAudit(io, report)

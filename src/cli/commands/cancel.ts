@@ -3,6 +3,7 @@ import { CONNECTION, type Command, readArguments } from '../command.ts'
 import { withConnection } from '../connect.ts'
 import { hasEnded, runPath, waitForEnd } from '../follow.ts'
 import { EXIT } from '../io.ts'
+import { indented } from '../text.ts'
 
 export const cancel: Command = {
   usage: 'cancel RUN [--json]',
@@ -13,7 +14,7 @@ export const cancel: Command = {
     return withConnection(io, args, { work: true, teams: false }, async ({ client }) => {
       const before = await client.get<RunView>(runPath(runId))
       if (hasEnded(before)) {
-        io.out(args.flag('json') ? JSON.stringify(before, null, 2) : `run ${runId} had ended already: ${before.status}`)
+        io.out(args.flag('json') ? indented(before) : `run ${runId} had ended already: ${before.status}`)
         return EXIT.ok
       }
       const asked = await client.post<RunView>(`${runPath(runId)}/cancel`)
@@ -22,7 +23,7 @@ export const cancel: Command = {
         io.err(`Interrupted. Run ${runId} has been asked to stop.`)
         return EXIT.interrupted
       }
-      io.out(args.flag('json') ? JSON.stringify(ended, null, 2) : `run ${ended.runId}: ${ended.status}`)
+      io.out(args.flag('json') ? indented(ended) : `run ${ended.runId}: ${ended.status}`)
       return EXIT.ok
     })
   },

@@ -1,3 +1,4 @@
+import { plainJson } from '../../domain/text.ts'
 import { CONNECTION, type Command, readArguments } from '../command.ts'
 import { withConnection } from '../connect.ts'
 import { runPath } from '../follow.ts'
@@ -11,7 +12,7 @@ export const deleteRun: Command = {
     const runId = args.positionals[0]!
     return withConnection(io, args, { work: false, teams: false }, async ({ client }) => {
       await client.delete(runPath(runId))
-      io.out(args.flag('json') ? JSON.stringify({ runId, deleted: true }) : `run ${runId} is deleted`)
+      io.out(args.flag('json') ? plainJson({ runId, deleted: true }) : `run ${runId} is deleted`)
       return EXIT.ok
     })
   },

@@ -3,7 +3,7 @@ import { type Arguments, type Command, readArguments } from '../command.ts'
 import { withConnection } from '../connect.ts'
 import { EXIT, type ExitCode, type Io } from '../io.ts'
 import { readStart, START_NAMES, START_OPTIONS } from '../start-body.ts'
-import { count, oneLine, plural, printable, table } from '../text.ts'
+import { count, indented, oneLine, plural, printable, table } from '../text.ts'
 
 export const estimate: Command = {
   usage: 'estimate TEAM [INPUT] [--agent A] [--tasks FILE] [--budget USD] [--tag NAME=VALUE]… [--json]',
@@ -16,7 +16,7 @@ export async function estimateStart(io: Io, args: Arguments): Promise<ExitCode> 
   const { send, connect } = await readStart(io, args)
   return withConnection(io, args, { ...connect, work: false, books: 'none' }, async ({ client }) => {
     const found = await send<EstimateView>(client, '/v1/runs?dryRun=true')
-    if (args.flag('json')) io.out(JSON.stringify(found, null, 2))
+    if (args.flag('json')) io.out(indented(found))
     else printEstimate(io, found)
     return EXIT.ok
   })

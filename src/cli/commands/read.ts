@@ -8,10 +8,10 @@ import { type Connection, withConnection } from '../connect.ts'
 import { hasEnded, printRun, runPath, tellOpen } from '../follow.ts'
 import { waitingHint } from '../hints.ts'
 import { EXIT, type ExitCode, type Io } from '../io.ts'
-import { count, money, oneLine, printable, table } from '../text.ts'
+import { count, indented, money, oneLine, printable, table } from '../text.ts'
 import { agentName, inOrder, treeLines } from '../tree.ts'
 
-/** Commands that only read. What they print with `--json` is what the API answers, lists with all their pages. */
+/** Commands that only read. What they print with `--json` is what the API answers, a list as one page that holds all. */
 function reading<T>(
   usage: string,
   summary: string,
@@ -27,12 +27,18 @@ function reading<T>(
       const ofTeams = usage.startsWith('teams')
       const options = { work: false, teams: ofTeams, ...(ofTeams && { books: 'none' as const }) }
       const value = await withConnection(io, args, options, ({ client }) => read(client, args.positionals))
-      if (args.flag('json')) io.out(JSON.stringify(value, null, 2))
+      if (args.flag('json')) io.out(indented(value))
       else print(io, value)
       return EXIT.ok
     },
   }
 }
+
+type Page<K extends string, T> = { readonly [key in K]: readonly T[] } & { readonly next: null }
+
+/** All pages of a list, as the API would answer them in one. */
+const whole = async <K extends string, T>(client: Client, path: string, key: K): Promise<Page<K, T>> =>
+  ({ [key]: await client.all<T>(path, key), next: null }) as Page<K, T>
 
 const sessionsOf = (client: Client, runId: string) => client.all<SessionView>(`${runPath(runId)}/sessions`, 'sessions')
 
@@ -58,30 +64,39 @@ export const sessions: Command = {
   summary: 'the sessions of a run as a tree',
   async run(io, argv) {
     const args = readArguments(argv, CONNECTION, ['RUN'])
-    return oneRun(io, args, async (_connection, { run, sessions }) => {
-      for (const line of treeLines(run, sessions)) io.out(line)
-      io.out('')
-      const rows = inOrder(sessions).map(({ session: s, branch }) => [
-        branch + agentName(s),
-        s.sessionId,
-        oneLine(s.task ?? '', 60),
-      ])
-      for (const line of table(rows)) io.out(line)
-    })
+    return oneRun(
+      io,
+      args,
+      async (_connection, { run, sessions }) => {
+        for (const line of treeLines(run, sessions)) io.out(line)
+        io.out('')
+        const rows = inOrder(sessions).map(({ session: s, branch }) => [
+          branch + agentName(s),
+          s.sessionId,
+          oneLine(s.task ?? '', 60),
+        ])
+        for (const line of table(rows)) io.out(line)
+      },
+      ({ sessions }) => ({ sessions, next: null }),
+    )
   },
 }
 
-/** Prints a run, and below it what it asks people about. */
+/**
+ * Prints a run, and below it what it asks people about.
+ * @param asJson what is printed with `--json`: both, unless told
+ */
 function oneRun(
   io: Io,
   args: Arguments,
   print: (connection: Connection, found: { run: RunView; sessions: SessionView[] }) => Promise<void>,
+  asJson: (found: { run: RunView; sessions: SessionView[] }) => object = (found) => found,
 ): Promise<ExitCode> {
   const runId = args.positionals[0]!
   return withConnection(io, args, { work: false, teams: false }, async (connection) => {
     const { client, url } = connection
     const found = await runWithSessions(client, runId)
-    if (args.flag('json')) io.out(JSON.stringify(found, null, 2))
+    if (args.flag('json')) io.out(indented(asJson(found)))
     else {
       await print(connection, found)
       if (!hasEnded(found.run)) await tellOpen(io.out, client, runId, url, found.sessions)
@@ -95,9 +110,13 @@ export const messages = reading(
   "a session's transcript",
   ['RUN', 'SESSION'],
   (client, [runId, sessionId]) =>
-    client.all<MessageView>(`${runPath(runId!)}/sessions/${encodeURIComponent(sessionId!)}/messages`, 'messages'),
-  (io, list) => {
-    for (const m of list) {
+    whole<'messages', MessageView>(
+      client,
+      `${runPath(runId!)}/sessions/${encodeURIComponent(sessionId!)}/messages`,
+      'messages',
+    ),
+  (io, { messages }) => {
+    for (const m of messages) {
       const title = m.role === 'tool' ? `tool ${m.toolName}${m.isError ? ' (error)' : ''}` : m.role
       io.out(`[${m.turn}] ${oneLine(title, 80)}`)
       const text = typeof m.content === 'string' ? m.content : m.content.map((p) => p.text).join('\n')
@@ -113,10 +132,10 @@ export const calls = reading(
   'calls RUN [--json]',
   'every model call of a run, waste included',
   ['RUN'],
-  (client, [runId]) => client.all<CallView>(`${runPath(runId!)}/calls`, 'calls'),
-  (io, list) => {
+  (client, [runId]) => whole<'calls', CallView>(client, `${runPath(runId!)}/calls`, 'calls'),
+  (io, { calls }) => {
     const header = ['session', 'turn', 'agent', 'model', 'outcome', 'input', 'output', 'cost', 'ms', '']
-    const rows = list.map((c) => [
+    const rows = calls.map((c) => [
       c.sessionId,
       String(c.turn),
       oneLine(c.agent, 40),
@@ -143,9 +162,10 @@ export const list: Command = {
       if (value !== undefined) query.set(name, value)
     }
     return withConnection(io, args, { work: false, teams: false }, async ({ client }) => {
-      const runs = await client.all<RunView>(query.size > 0 ? `/v1/runs?${query}` : '/v1/runs', 'runs')
-      if (args.flag('json')) io.out(JSON.stringify(runs, null, 2))
-      else printList(io, runs)
+      const path = query.size > 0 ? `/v1/runs?${query}` : '/v1/runs'
+      const found = await whole<'runs', RunView>(client, path, 'runs')
+      if (args.flag('json')) io.out(indented(found))
+      else printList(io, found.runs)
       return EXIT.ok
     })
   },
@@ -170,8 +190,8 @@ export const teams = reading(
   'teams [--json]',
   'the teams that can be run',
   [],
-  async (client) => (await client.get<{ teams: { name: string; description: string }[] }>('/v1/teams')).teams,
-  (io, found) => {
-    for (const line of table(found.map((t) => [oneLine(t.name, 64), oneLine(t.description, 100)]))) io.out(line)
+  (client) => client.get<{ teams: { name: string; description: string }[] }>('/v1/teams'),
+  (io, { teams }) => {
+    for (const line of table(teams.map((t) => [oneLine(t.name, 64), oneLine(t.description, 100)]))) io.out(line)
   },
 )

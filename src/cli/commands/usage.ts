@@ -6,7 +6,7 @@ import { type Arguments, CONNECTION, type Command, readArguments } from '../comm
 import { withConnection } from '../connect.ts'
 import { runPath } from '../follow.ts'
 import { EXIT, type Io, UsageError } from '../io.ts'
-import { count, money, oneLine, plural, printable, table } from '../text.ts'
+import { count, indented, money, oneLine, plural, printable, table } from '../text.ts'
 
 const REPORT = { from: { type: 'string' }, to: { type: 'string' }, 'group-by': { type: 'string' } } as const
 
@@ -28,7 +28,7 @@ export const usage: Command = {
 
 async function ofRun(io: Io, client: Client, runId: string, args: Arguments): Promise<void> {
   const books = await client.get<UsageReport>(`${runPath(runId)}/usage`)
-  if (args.flag('json')) io.out(JSON.stringify(books, null, 2))
+  if (args.flag('json')) io.out(indented(books))
   else printBooks(io, books)
 }
 
@@ -65,7 +65,7 @@ async function report(io: Io, client: Client, args: Arguments): Promise<void> {
     return
   }
   const found = await client.get<SpendReport>(`/v1/usage?${query}`)
-  if (args.flag('json')) io.out(JSON.stringify(found, null, 2))
+  if (args.flag('json')) io.out(indented(found))
   else printReport(io, found)
 }
 

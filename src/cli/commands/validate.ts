@@ -1,6 +1,7 @@
 import { readFile } from 'node:fs/promises'
 import { basename } from 'node:path'
 import { parseSchedules, SCHEDULES_FILE } from '../../compose-schedules.ts'
+import { NotUtf8, readUtf8 } from '../../domain/text.ts'
 import { checkScript } from '../../model/parse-script.ts'
 import type { PriceTable } from '../../prices/price-table.ts'
 import { loadPrices } from '../../prices/prices.ts'
@@ -34,10 +35,9 @@ async function isValid(
 ): Promise<boolean> {
   let text: string
   try {
-    text = new TextDecoder('utf-8', { fatal: true }).decode(await readFile(file))
+    text = readUtf8(await readFile(file))
   } catch (e) {
-    const reason =
-      e instanceof TypeError ? 'is not UTF-8 text' : `cannot be read (${(e as NodeJS.ErrnoException).code})`
+    const reason = e instanceof NotUtf8 ? e.message : `cannot be read (${(e as NodeJS.ErrnoException).code})`
     io.err(`${file}: error: ${reason}`)
     return false
   }

@@ -1,3 +1,4 @@
+import { plainJson } from '../../domain/text.ts'
 import type { EventView } from '../../http/events/session-events.ts'
 import type { RunView } from '../../http/views/run.ts'
 import { CONNECTION, type Command, readArguments } from '../command.ts'
@@ -15,9 +16,7 @@ export const watch: Command = {
     const session = args.text('session')
     return withConnection(io, args, { work: true, teams: false }, async (connection) => {
       const lines = eventLines(runId)
-      const onEvent = args.flag('json')
-        ? (e: EventView) => io.out(JSON.stringify(e))
-        : (e: EventView) => io.out(lines(e))
+      const onEvent = args.flag('json') ? (e: EventView) => io.out(plainJson(e)) : (e: EventView) => io.out(lines(e))
       const { client, embedded } = connection
       // while the books are open in this process nobody can approve anything elsewhere
       const ended = await watchRun(io, client, runId, { session, onEvent, forPeople: embedded })
