@@ -61,19 +61,19 @@ export function bookAgain(api: ModelApi, rawUsage: string): TokenUsage | undefin
   return input === undefined || output === undefined ? undefined : toUsage({ ...said, input, output })
 }
 
-/** Parts never exceed their whole, and nothing exceeds MAX_BOOKED, whatever was said. */
+/** A whole is never less than its parts, and nothing exceeds MAX_BOOKED, whatever was said. */
 function toUsage(s: SaidUsage & { readonly input: number; readonly output: number }): TokenUsage {
-  const { cacheWrite1h = 0, reasoning = 0 } = s
+  const { cacheWrite1h = 0 } = s
+  const reasoning = Math.min(s.reasoning ?? 0, MAX_BOOKED)
   const cacheRead = Math.min(s.cacheRead ?? 0, MAX_BOOKED)
   const cacheWrite = Math.min(s.cacheWrite ?? 0, MAX_BOOKED - cacheRead)
-  const output = Math.min(s.output, MAX_BOOKED)
   return {
     inputTokens: Math.min(Math.max(s.input, cacheRead + cacheWrite), MAX_BOOKED),
     cacheReadTokens: cacheRead,
     cacheWriteTokens: cacheWrite,
     cacheWrite1hTokens: Math.min(cacheWrite1h, cacheWrite),
-    outputTokens: output,
-    reasoningTokens: Math.min(reasoning, output),
+    outputTokens: Math.min(Math.max(s.output, reasoning), MAX_BOOKED),
+    reasoningTokens: reasoning,
   }
 }
 
