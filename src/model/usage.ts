@@ -51,6 +51,12 @@ export function bookUsage(
 /** A call that certainly cost nothing. */
 export const FREE: BookedUsage = { usage: NO_USAGE, usageSource: 'reported' }
 
+/** The usage of a call that was refused before any work: nothing, unless its provider counts tokens all the same. */
+export function bookRefused(api: ModelApi, heard: Parameters<typeof bookUsage>[1]): BookedUsage {
+  const booked = bookUsage(api, heard, 0, false)
+  return booked.usage.inputTokens + booked.usage.outputTokens > 0 ? booked : FREE
+}
+
 /**
  * Books a call again from the usage object that was kept of it: what `bookUsage` made of it where the answer came whole.
  * @returns undefined where the text says nothing of input or output
