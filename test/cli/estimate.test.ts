@@ -10,7 +10,7 @@ import { say } from './terminal.ts'
 
 const TEAM = `
 agents:
-  root: { model: m, instruction: Answer. }
+  root: { model: m, instruction: Answer., max_iterations: 1 }
   other: { model: free, instruction: Answer. }
 models:
   m:
