@@ -74,6 +74,13 @@ describe.each(WAYS)('%s', (_, options) => {
     )
   })
 
+  test('a budget is taken to its last digit', async () => {
+    const { out } = await sub('estimate', 'team', 'go', '--budget', '12345678.123456789012', '--json')
+    expect(JSON.parse(out)).toMatchObject({ budget: { usd: '12345678.123456789012' } })
+    const { code, err } = await sub('estimate', 'team', 'go', '--budget', '0.1000000000000000055')
+    expect([code, err]).toEqual([2, expect.stringContaining('with at most twelve decimals')])
+  })
+
   test('a model without a price is named, and its cost is not known', async () => {
     const { out } = await sub('estimate', 'team', 'go', '--agent', 'other')
     expect(out).toContain('no price is known of: scripted/free')
