@@ -1,9 +1,10 @@
 /** Schedules that stand in a file beside the teams: `schedules.yaml`. Read for the functions, and for the template. */
 import { readFile } from 'node:fs/promises'
 import { join } from 'node:path'
-import { parse } from 'yaml'
+import { type Document, isAlias, isPair, isScalar, parseDocument, type Scalar, visit } from 'yaml'
 import { SubledgerError } from './domain/errors.ts'
 import { SCHEDULE_ID } from './domain/ids.ts'
+import { plainDecimal } from './domain/money.ts'
 import type { Schedule } from './domain/schedule.ts'
 import { NotUtf8, readUtf8 } from './domain/text.ts'
 import { readBody } from './http/schedules.ts'
@@ -44,7 +45,10 @@ export function parseSchedules(
   const wrong = (what: string) => ({ schedules: [], errors: [`${file}: ${what}`] })
   let value: unknown
   try {
-    value = parse(text) ?? {}
+    const document = parseDocument(text)
+    if (document.errors.length > 0) throw document.errors[0]
+    keepMoney(document)
+    value = document.toJS() ?? {}
   } catch (e) {
     return wrong(`it is not valid YAML: ${(e as Error).message.split('\n')[0]!.replace(/:$/, '')}`)
   }
@@ -65,6 +69,24 @@ export function parseSchedules(
   }
   return { schedules, errors }
 }
+
+/** Makes texts of amounts that stand there as numbers, since no double has all their digits. */
+function keepMoney(document: Document): void {
+  visit(document, {
+    Pair(_, pair, path) {
+      const above = path.at(-2)
+      if (!isPair(above) || keyOf(above) !== 'budget' || keyOf(pair) !== 'usd') return
+      const amount = isAlias(pair.value) ? pair.value.resolve(document) : pair.value
+      if (!isScalar(amount) || typeof amount.value !== 'number' || amount.source === undefined) return
+      const text = plainDecimal(amount.source)
+      // what an alias names may be a count elsewhere
+      if (isAlias(pair.value)) pair.value = document.createNode(text)
+      else amount.value = text
+    },
+  })
+}
+
+const keyOf = ({ key }: { readonly key: unknown }): unknown => (isScalar(key) ? (key as Scalar).value : key)
 
 /** What is wrong with one schedule. */
 class WrongSchedule extends Error {}

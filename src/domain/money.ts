@@ -24,6 +24,27 @@ export function parseUsd(text: string): PicoUsd {
   return m[1] ? -pico : pico
 }
 
+/** No amount has as many characters, and none is as many digits away from its point. */
+const LONGEST_NUMBER = 100
+const FARTHEST_POINT = 40
+const NUMBER = /^([-+]?)(\d*)(?:\.(\d*))?(?:[eE]([-+]?\d+))?$/
+
+/**
+ * A number as JSON and YAML write it, as a plain decimal in its shortest form, digit by digit: `2.50` is `2.5`, `5e-7` is
+ * `0.0000005`. What is no such number, or beyond all reason, comes back as it is.
+ */
+export function plainDecimal(text: string): string {
+  const m = text.length > LONGEST_NUMBER ? null : NUMBER.exec(text)
+  const [, sign, before = '', after = '', exponent = '0'] = m ?? []
+  const point = before.length + Number(exponent)
+  if (before + after === '' || Math.abs(point) > FARTHEST_POINT) return text
+  const digits = `${'0'.repeat(Math.max(0, -point))}${before}${after}`.padEnd(point, '0')
+  const whole = digits.slice(0, Math.max(0, point)).replace(/^0+/, '') || '0'
+  const fraction = digits.slice(Math.max(0, point)).replace(/0+$/, '')
+  const plain = fraction ? `${whole}.${fraction}` : whole
+  return sign === '-' && plain !== '0' ? `-${plain}` : plain
+}
+
 /** Writes pico-USD as a decimal string in USD: no exponent, no trailing zeros (`"0.0063948"`, `"0"`). */
 export function formatUsd(pico: PicoUsd): string {
   const negative = pico < 0n

@@ -1,4 +1,3 @@
-import { DEFAULT_MAX_ITERATIONS } from '../domain/limits.ts'
 import type { LogState } from '../domain/log.ts'
 import { beyondHold, chargeOf } from '../domain/log.ts'
 import { add, covers, sub } from '../domain/money.ts'
@@ -14,6 +13,7 @@ import { potsCover } from './pots.ts'
 import { transcript } from './prompt.ts'
 import { repair } from './settle.ts'
 import { instantResults } from './tools/run-tools.ts'
+import { mostAnswers } from './tools/specs.ts'
 import { watchCall } from './watch-call.ts'
 
 /** Makes the one call that an intent of this driver allows, and puts its outcome before anything is done with it. */
@@ -134,7 +134,7 @@ function outcomeSlot(d: Drive, n: number, intent: Intent, result: ModelResult, s
 function withNext(d: Drive, state: LogState, open: Intent, slot: ResponseSlot): ResponseSlot {
   const agent = d.agent!
   if (slot.outcome !== 'accepted' || !slot.message?.toolCalls.length || nearDeadline(d)) return slot
-  if (state.answers + 1 >= (agent.maxIterations ?? DEFAULT_MAX_ITERATIONS)) return slot
+  if (state.answers + 1 >= mostAnswers(d.team, agent)) return slot
   const results: ToolMessage[] | undefined = instantResults(d, slot)
   if (!results) return slot
   const messages = [...transcript(d.slots, slot.n, d.task), slot.message, ...results]

@@ -19,6 +19,7 @@ import { reachable } from './limit.ts'
 import { fanOut, levelsOf, type Most, mostOfSessions, NOTHING, ownMost, sum, times } from './most-of-run.ts'
 import { planStart, type StartRun } from './start-run.ts'
 import { taskMessage } from './task-of.ts'
+import { toolsFor } from './tools/specs.ts'
 
 /** What a run may cost, before it starts. Money in pico-USD; each figure says how it came about. */
 export interface RunEstimate {
@@ -225,10 +226,12 @@ function costOfTokens(
 function sessionText(team: TeamDefinition, agent: AgentDefinition, at: number): string {
   const { answers, calls, cap } = ownMost(team, agent, 0, at)
   const which = agent.maxIterations === null ? 'the default of max_iterations' : 'its max_iterations'
+  // whoever reads that an agent without tools may answer more than once should not have to guess why
+  const why = toolsFor(team, agent).length > 0 ? '' : '; having no tools, more than once only where its model calls one'
   const how =
     answers === 1
       ? `a session answers once, with up to ${count(cap)} tokens`
-      : `a session answers up to ${answers} times (${which}), each time with up to ${count(cap)} tokens`
+      : `a session answers up to ${answers} times (${which}${why}), each time with up to ${count(cap)} tokens`
   const below =
     answers > 1 && agent.subAgents.length > 0
       ? `; each answer but the last may start ${fanOut(team)} sub-sessions, over ${levelsOf(team)} levels in all`

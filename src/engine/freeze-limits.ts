@@ -2,6 +2,7 @@ import { DEFAULT_LIMITS, type Limits } from '../domain/configured-limits.ts'
 import { type InputIssue, SubledgerError } from '../domain/errors.ts'
 import { DEFAULT_MAX_ITERATIONS } from '../domain/limits.ts'
 import type { TeamDefinition } from '../domain/team.ts'
+import { mostAnswers } from './tools/specs.ts'
 
 /**
  * The team with the limits that hold for its run. They are stored with it, so that a run goes on by what it began with:
@@ -21,7 +22,7 @@ export function freezeLimits(team: TeamDefinition, limits: Limits): TeamDefiniti
     })
   const agents =
     limits.turns < DEFAULT_MAX_ITERATIONS
-      ? team.agents.map((agent) => ({ ...agent, maxIterations: agent.maxIterations ?? limits.turns }))
+      ? team.agents.map((agent) => ({ ...agent, maxIterations: Math.min(mostAnswers(team, agent), limits.turns) }))
       : team.agents
   const usual = limits.depth === DEFAULT_LIMITS.depth && limits.width === DEFAULT_LIMITS.width
   return { ...team, agents, ...(!usual && { limits: { depth: limits.depth, width: limits.width } }) }

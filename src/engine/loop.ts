@@ -1,5 +1,5 @@
 import { isBlocked } from '../domain/budget.ts'
-import { DEFAULT_MAX_ITERATIONS, MAX_CONTINUATIONS, MAX_EXTRA_ATTEMPTS, MAX_FAILED_CALLS } from '../domain/limits.ts'
+import { MAX_CONTINUATIONS, MAX_EXTRA_ATTEMPTS, MAX_FAILED_CALLS } from '../domain/limits.ts'
 import { type LogState, readState } from '../domain/log.ts'
 import { add, covers } from '../domain/money.ts'
 import { effectiveLimit } from '../domain/outer-limit.ts'
@@ -21,6 +21,7 @@ import { fundPots } from './pots.ts'
 import { transcript } from './prompt.ts'
 import { repair, settleUp } from './settle.ts'
 import { dropTools, runTools } from './tools/run-tools.ts'
+import { mostAnswers } from './tools/specs.ts'
 import { waitForTime } from './wait.ts'
 import { warnBudget } from './warn-budget.ts'
 
@@ -154,7 +155,7 @@ function overBound(d: Drive, state: LogState): End | undefined {
     const message = `${MAX_EXTRA_ATTEMPTS} invocations in a row ended without getting any further.`
     return { status: 'failed', reason: 'max_attempts', error: { code: 'max_attempts', message } }
   }
-  const most = d.agent!.maxIterations ?? DEFAULT_MAX_ITERATIONS
+  const most = mostAnswers(d.team, d.agent!)
   if (state.answers >= most) {
     const message = `The agent has answered ${most} times in this round, which is its max_iterations.`
     return { status: 'failed', reason: 'max_iterations', error: { code: 'max_iterations', message } }

@@ -1,16 +1,19 @@
 import { TOKEN_BYTES } from '../domain/budget.ts'
 import {
-  DEFAULT_MAX_ITERATIONS,
+  MAX_APPROVALS,
   MAX_DEPTH,
   MAX_FAILED_CALLS,
+  MAX_NOTE,
   MAX_PENDING,
   MAX_TOOL_CALLS,
   TOOL_RESULTS_BYTES,
 } from '../domain/limits.ts'
 import { outputCap } from '../domain/output-caps.ts'
 import { type AgentDefinition, canDelegate, dearestLaterOf, findAgent, type TeamDefinition } from '../domain/team.ts'
+import { byteLength } from '../domain/text.ts'
 import { modelOf, promptBound } from './estimate.ts'
 import { promptOf } from './intent.ts'
+import { mostAnswers, toolsFor } from './tools/specs.ts'
 
 /** The most that something may come to, with all that it starts. */
 export interface Most {
@@ -38,11 +41,15 @@ export interface OwnMost {
 const FRAME_BYTES = 128
 /** Bytes of a tool's result, where it is no output of a session, and what stands around it. */
 const SMALL_RESULT_BYTES = 512
+/** The same of a call that is not run: one of a tool that an agent without tools has not, or one too many. */
+const UNRUN_RESULT_BYTES = 256
+/** Bytes of UTF-8 of a character of a note, as its length counts them. */
+const NOTE_CHARACTER_BYTES = 3
 
 /**
- * What one session may come to with its own calls. An agent without tools answers once; one with tools up to its
- * max_iterations, and each call's prompt holds all answers and results before it. Each answer may come after as many
- * failed calls as are tried in a row.
+ * What one session may come to with its own calls: up to max_iterations answers, and each call's prompt holds all answers
+ * and results before it. That goes for an agent without tools, too: nothing keeps its model from calling one, and it is
+ * told that there is none; but it gets fewer answers unless its team says otherwise. Each answer may come after as many failed calls as are tried in a row.
  * @param taskBytes bytes of the task that it is given
  */
 export function ownMost(team: TeamDefinition, agent: AgentDefinition, taskBytes: number, at: number): OwnMost {
@@ -50,9 +57,8 @@ export function ownMost(team: TeamDefinition, agent: AgentDefinition, taskBytes:
   const cap = outputCap(model)
   const { system, tools } = promptOf({ team, agent }, [])
   const first = promptBound(model, { system, messages: [], tools }) + taskBytes + FRAME_BYTES
-  const answers = tools.length === 0 ? 1 : (agent.maxIterations ?? DEFAULT_MAX_ITERATIONS)
-  const results = Math.min(cap, MAX_TOOL_CALLS) * SMALL_RESULT_BYTES + (canDelegate(agent) ? TOOL_RESULTS_BYTES : 0)
-  const growth = cap * TOKEN_BYTES + results
+  const answers = mostAnswers(team, agent)
+  const growth = cap * TOKEN_BYTES + resultsBytes(team, agent, cap)
   const largestInput = first + (answers - 1) * growth
   const price = dearestLaterOf(model, { at, inputTokens: largestInput })
   const [n, tries] = [BigInt(answers), BigInt(MAX_FAILED_CALLS)]
@@ -66,6 +72,17 @@ export function ownMost(team: TeamDefinition, agent: AgentDefinition, taskBytes:
     largestInput,
     cap,
   }
+}
+
+/** Bytes of all results of one answer of so many tokens: no call has less than one. */
+function resultsBytes(team: TeamDefinition, agent: AgentDefinition, cap: number): number {
+  const hasTools = toolsFor(team, agent).length > 0
+  const ran = hasTools ? Math.min(cap, MAX_TOOL_CALLS) : 0
+  // a call with a name that is wrong is told all names that there are
+  const small = Math.max(SMALL_RESULT_BYTES, UNRUN_RESULT_BYTES + byteLength(agent.subAgents.join(', ')))
+  const asks = hasTools && (team.permissions?.ask ?? []).length > 0
+  const notes = asks ? Math.min(cap, MAX_APPROVALS) * MAX_NOTE * NOTE_CHARACTER_BYTES : 0
+  return ran * small + (cap - ran) * UNRUN_RESULT_BYTES + notes + (canDelegate(agent) ? TOOL_RESULTS_BYTES : 0)
 }
 
 /** Sub-sessions that one answer may start. */

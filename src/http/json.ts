@@ -12,12 +12,27 @@ export function parseJson(text: string): unknown {
   return new Parser(text).document()
 }
 
+/** Numbers of objects that were read here of which a double has not every digit, or not in this form. */
+const written = new WeakMap<object, Map<string, string>>()
+
+/** The number under a key of an object that `parseJson` made, as it stood in the text; undefined: it is no number. */
+export function writtenNumber(object: { readonly [key: string]: unknown }, key: string): string | undefined {
+  const value = Object.hasOwn(object, key) ? object[key] : undefined
+  return typeof value === 'number' ? (written.get(object)?.get(key) ?? String(value)) : undefined
+}
+
 const NUMBER = /-?(?:0|[1-9]\d*)(?:\.\d+)?(?:[eE][+-]?\d+)?/y
 const WORDS: readonly [string, unknown][] = [
   ['true', true],
   ['false', false],
   ['null', null],
 ]
+
+function keep(object: object, key: string, value: number, text: string): void {
+  if (String(value) === text) return
+  const texts = written.get(object) ?? new Map<string, string>()
+  written.set(object, texts.set(key, text))
+}
 
 class Parser {
   private readonly text: string
@@ -67,7 +82,11 @@ class Parser {
       if (key === '__proto__') this.fail('the key "__proto__" is not accepted', start)
       if (Object.hasOwn(out, key)) this.fail('the key is there twice', start)
       if (!this.take(':')) this.fail('":" is expected')
-      out[key] = this.value(depth)
+      this.space()
+      const from = this.at
+      const value = this.value(depth)
+      out[key] = value
+      if (typeof value === 'number') keep(out, key, value, this.text.slice(from, this.at))
     } while (this.take(','))
     if (!this.take('}')) this.fail('"," or "}" is expected')
     return out

@@ -1,7 +1,9 @@
 import * as z from 'zod/mini'
 import { type InputIssue, SubledgerError } from '../domain/errors.ts'
 import { HIGHEST_MAX_CONCURRENCY, MAX_NOTE, MAX_TAG_BYTES, MAX_TAGS, MAX_TASKS } from '../domain/limits.ts'
+import { plainDecimal } from '../domain/money.ts'
 import { byteLength } from '../domain/text.ts'
+import { writtenNumber } from './json.ts'
 
 /** What the API takes, in one place. Texts say what is expected; where it is wrong is added by `check`. */
 
@@ -34,7 +36,7 @@ const usd = 'must be an amount in USD of at least 0 with at most twelve decimals
 const tokenCount = 'must be a whole number of at least 0'
 const DECIMAL = /^\d{1,8}(\.\d{1,12})?$/
 const budgetParts = {
-  // a number is taken as it is written out, which is exact
+  // a number of a body is the text that it was written as by now: see asWritten
   usd: z.optional(
     z.pipe(
       z.union(
@@ -42,7 +44,7 @@ const budgetParts = {
           z.string().check(z.regex(DECIMAL, { error: usd })),
           z.number().check(
             z.minimum(0, { error: usd }),
-            z.maximum(99_999_999, { error: usd }),
+            z.lt(100_000_000, { error: usd }),
             z.refine((n) => DECIMAL.test(String(n)), { error: usd }),
           ),
         ],
@@ -237,8 +239,24 @@ const MAX_ISSUES = 20
  * @throws SubledgerError with a JSON pointer (`/tasks/3/agent`) and a text for each thing that is wrong
  */
 export function checkBody<S extends z.ZodMiniType>(schema: S, value: unknown): z.infer<S> {
-  return check(schema, value, 'The body', (path) => path.map((p) => `/${pointerPart(String(p))}`).join(''))
+  return check(schema, asWritten(value), 'The body', (path) => path.map((p) => `/${pointerPart(String(p))}`).join(''))
 }
+
+/** Money that came as a number, as the text that was sent: a double has not all its digits. */
+function asWritten(body: unknown): unknown {
+  if (!isObject(body)) return body
+  const { budget } = body
+  const usd = writtenNumber(body, 'usd')
+  const ofBudget = isObject(budget) ? writtenNumber(budget, 'usd') : undefined
+  return {
+    ...body,
+    ...(usd !== undefined && { usd: plainDecimal(usd) }),
+    ...(isObject(budget) && ofBudget !== undefined && { budget: { ...budget, usd: plainDecimal(ofBudget) } }),
+  }
+}
+
+const isObject = (value: unknown): value is { readonly [key: string]: unknown } =>
+  typeof value === 'object' && value !== null && !Array.isArray(value)
 
 /** @throws SubledgerError bad_request with `?name` of each parameter that is wrong, unknown or given twice */
 export function checkQuery<S extends z.ZodMiniType>(schema: S, query: URLSearchParams): z.infer<S> {

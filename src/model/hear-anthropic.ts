@@ -33,16 +33,13 @@ export function hearAnthropic(heard: Heard, e: Json): void {
       heard.ended = true
       return
     case 'error':
+      addUsage(heard, e.usage, false)
       hearError(heard, e.error ?? e)
   }
 }
 
 /** A message that came as one document. */
 export function hearMessage(heard: Heard, message: Json, exact: () => Json): void {
-  if (message.type === 'error') {
-    hearError(heard, message.error ?? message)
-    return
-  }
   name(heard, message.id, message.model)
   addUsage(heard, message.usage, true)
   const blocks = objects(message.content)
@@ -50,4 +47,5 @@ export function hearMessage(heard: Heard, message: Json, exact: () => Json): voi
   if (blocks.some((b) => b.type === 'tool_use'))
     for (const block of objects(exact().content)) if (block.type === 'tool_use') receivedCall(heard, block.input)
   if (typeof message.stop_reason === 'string') heard.finish = message.stop_reason
+  if (message.type === 'error') hearError(heard, message.error ?? message)
 }

@@ -31,10 +31,6 @@ const FINISH: ReadonlyMap<string, string> = new Map([
 
 /** A chunk of `generateContent`, or a whole one: they have the same shape. */
 export function hearGoogle(heard: Heard, e: Json, exact: () => Json): void {
-  if (e.error) {
-    hearError(heard, e.error)
-    return
-  }
   name(heard, e.responseId, typeof e.modelVersion === 'string' ? e.modelVersion.replace(/^models\//, '') : undefined)
   const candidate = objects(e.candidates)[0]
   const parts = partsOf(e)
@@ -52,6 +48,7 @@ export function hearGoogle(heard: Heard, e: Json, exact: () => Json): void {
   else if (typeof blocked === 'string' && blocked && !blocked.endsWith('_UNSPECIFIED')) heard.finish = 'content_filter'
   // every chunk has counts; those that come before the end are running totals
   addUsage(heard, e.usageMetadata, heard.finish !== undefined)
+  if (e.error) hearError(heard, e.error)
 }
 
 function partsOf(e: Json): readonly Json[] {

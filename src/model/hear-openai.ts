@@ -14,10 +14,6 @@ import {
 
 /** A chunk of chat completions, or a whole one: that has its text in `message` instead of `delta`. */
 export function hearChat(heard: Heard, e: Json): void {
-  if (e.error) {
-    hearError(heard, e.error)
-    return
-  }
   name(heard, e.id, e.model)
   const choice = objects(e.choices)[0]
   const said = isObject(choice?.delta) ? choice.delta : isObject(choice?.message) ? choice.message : undefined
@@ -30,6 +26,7 @@ export function hearChat(heard: Heard, e: Json): void {
   if (typeof choice?.finish_reason === 'string') heard.finish = choice.finish_reason
   // counts that come before the end are running totals
   addUsage(heard, e.usage, heard.finish !== undefined)
+  if (e.error) hearError(heard, e.error)
 }
 
 /** Calls of a document are as many as there are; pieces of them, in a stream, are told apart by their index. */
@@ -49,7 +46,10 @@ export function hearResponses(heard: Heard, e: Json): void {
   }
   if (type === 'response.output_item.done' && isObject(e.item) && e.item.type === 'function_call')
     calling(heard, e.output_index)
-  if (type === 'error') hearError(heard, e.error ?? e)
+  if (type === 'error') {
+    addUsage(heard, e.usage, false)
+    hearError(heard, e.error ?? e)
+  }
   if (!isObject(e.response)) return
   const { response } = e
   name(heard, response.id, response.model)

@@ -116,9 +116,13 @@ function over(before: Json, now: Json): Json {
   return Object.fromEntries(merged)
 }
 
-/** Takes down an error: an object with `code`, `type` or `status` and `message`, or a text. The first one counts. */
+/**
+ * Takes down an error: an object with `code`, `type` or `status` and `message`, or a text. The first one counts. Usage that
+ * stands in it may leave out what came before.
+ */
 export function hearError(heard: Heard, error: unknown): void {
-  const e = isObject(error) ? error : { message: error }
+  const e: Json = isObject(error) ? error : { message: error }
+  addUsage(heard, e.usage ?? e.usageMetadata, false)
   const word = [e.code, e.type, e.status].find((v) => (typeof v === 'string' && v !== '') || typeof v === 'number')
   heard.error ??= {
     type: String(word ?? ''),

@@ -19,7 +19,7 @@ import { brokenOff, type Classified, classify, cleanText } from './failure.ts'
 import { hearBeginning } from './hear.ts'
 import { type Heard, newHeard } from './heard.ts'
 import { loadModel, speakerOf } from './packages.ts'
-import { bookUsage, estimateInput, FREE } from './usage.ts'
+import { bookRefused, bookUsage, estimateInput } from './usage.ts'
 import { listeningFetch } from './wire.ts'
 
 export interface ProviderDeps {
@@ -140,7 +140,8 @@ function accepted(answer: Answer, request: ModelRequest, heard: Heard): ModelRes
 
 function failed({ failure, free }: Classified, request: ModelRequest, heard: Heard): ModelResult {
   if (heard.begun !== undefined) hearBeginning(heard, heard.begun)
-  const booked = free ? FREE : bookUsage(request.definition.api, heard, estimateInput(request), false)
+  const { api } = request.definition
+  const booked = free ? bookRefused(api, heard) : bookUsage(api, heard, estimateInput(request), false)
   return { finishReason: 'error', ...booked, ...identity(request, heard), failure: withAdvice(failure, request) }
 }
 

@@ -47,10 +47,12 @@ function readAnthropic(raw: Json): SaidUsage {
   const all = served ? sum(top, listed) : most(top, listed)
   const { fresh, ...counts } = all
   const parts = (all.cacheRead ?? 0) + (all.cacheWrite ?? 0)
+  const thinking = count(isObject(raw.output_tokens_details) ? raw.output_tokens_details.thinking_tokens : undefined)
   return said({
     ...counts,
     input: (fresh ?? 0) + parts,
-    reasoning: count(isObject(raw.output_tokens_details) ? raw.output_tokens_details.thinking_tokens : undefined),
+    output: wholeOutput(all.output, thinking),
+    reasoning: thinking,
   })
 }
 
@@ -87,21 +89,23 @@ const most = (a: AnthropicCounts, b: AnthropicCounts): AnthropicCounts => combin
  * candidates, unless the total of the same response says that they are inside.
  */
 function readGoogle(raw: Json): SaidUsage {
-  const prompt = count(raw.promptTokenCount)
   const tools = count(raw.toolUsePromptTokenCount) ?? 0
   const candidates = count(raw.candidatesTokenCount)
   const thoughts = count(raw.thoughtsTokenCount)
   const total = count(raw.totalTokenCount)
-  const input = prompt === undefined ? undefined : prompt + tools
-  const nothing = candidates === undefined && thoughts === undefined && total === undefined
-  const beside = (candidates ?? 0) + (thoughts ?? 0)
-  const inside = thoughts !== undefined && input !== undefined && total === input + (candidates ?? 0)
-  // more in total than is itemised is billed as output
-  const rest = total !== undefined && input !== undefined ? total - input : 0
+  const cacheRead = count(raw.cachedContentTokenCount)
+  const output = candidates === undefined && thoughts === undefined ? undefined : (candidates ?? 0) + (thoughts ?? 0)
+  const prompt = count(raw.promptTokenCount) ?? remainder(total, (output ?? 0) + tools)
+  const cached = cacheRead !== undefined && prompt !== undefined && cacheRead > prompt ? cacheRead : 0
+  const input = prompt === undefined ? undefined : prompt + tools + cached
+  // more in total than is itemised is billed as output; a total of nothing but input says that there was none
+  const rest = total === undefined || input === undefined ? undefined : Math.max(total - input, 0)
+  // a total may leave thoughts out altogether: they are inside only where there is room for them
+  const inside = (candidates ?? 0) >= (thoughts ?? 0) && rest === (candidates ?? 0)
   return said({
     input,
-    cacheRead: count(raw.cachedContentTokenCount),
-    output: nothing ? undefined : inside ? (candidates ?? 0) : Math.max(beside, rest),
+    cacheRead,
+    output: inside ? rest : larger(output, rest),
     reasoning: thoughts,
   })
 }
@@ -114,12 +118,18 @@ function readBedrock(raw: Json): SaidUsage {
   const written = (ttl?: string) =>
     details.filter((d) => ttl === undefined || d.ttl === ttl).reduce((n, d) => n + (count(d.inputTokens) ?? 0), 0)
   const cacheWrite = larger(count(raw.cacheWriteInputTokens), details.length ? written() : undefined)
+  const total = count(raw.totalTokens)
+  const itemised = count(raw.outputTokens)
+  const cached = (cacheRead ?? 0) + (cacheWrite ?? 0)
+  // a total may leave the cached tokens out: then there is nothing more to read out of it
+  const uncached = fresh ?? remainder(total, (itemised ?? 0) + cached)
+  const input = uncached === undefined ? undefined : uncached + cached
   return said({
-    input: fresh === undefined ? undefined : fresh + (cacheRead ?? 0) + (cacheWrite ?? 0),
+    input,
     cacheRead,
     cacheWrite,
     cacheWrite1h: details.length ? written('1h') : undefined,
-    output: count(raw.outputTokens),
+    output: larger(itemised, input === undefined ? undefined : remainder(total, input)),
   })
 }
 
@@ -129,8 +139,7 @@ function readBedrock(raw: Json): SaidUsage {
  * tokens out of the input: the total of the same response tells.
  */
 function readOpenai(raw: Json): SaidUsage {
-  const input = count(raw.prompt_tokens) ?? count(raw.input_tokens)
-  const output = count(raw.completion_tokens) ?? count(raw.output_tokens)
+  const itemised = count(raw.completion_tokens) ?? count(raw.output_tokens)
   const total = count(raw.total_tokens)
   const inputDetails = either(raw.prompt_tokens_details, raw.input_tokens_details)
   const outputDetails = either(raw.completion_tokens_details, raw.output_tokens_details)
@@ -147,6 +156,9 @@ function readOpenai(raw: Json): SaidUsage {
   )
   const reasoning = count(outputDetails?.reasoning_tokens)
   const cached = (cacheRead ?? 0) + (cacheWrite ?? 0)
+  const prompt = count(raw.prompt_tokens) ?? count(raw.input_tokens)
+  const input = prompt ? prompt : (remainder(total, wholeOutput(itemised, reasoning) ?? 0) ?? prompt)
+  const output = itemised ?? (input === undefined ? undefined : remainder(total, input))
   const more = total === undefined || input === undefined || output === undefined ? undefined : total - input - output
   // cached input beside the input: it could not be inside, or the total says so
   const outside = input !== undefined && cached > 0 && (cached > input || (more === cached && more !== reasoning))
@@ -155,7 +167,7 @@ function readOpenai(raw: Json): SaidUsage {
     input: outside ? input + cached : input,
     cacheRead,
     cacheWrite,
-    output: wholeOutput(output, reasoning ?? 0, more === undefined ? undefined : more - counted),
+    output: wholeOutput(output, reasoning, more === undefined ? undefined : more - counted),
     reasoning,
   })
 }
@@ -164,11 +176,15 @@ function readOpenai(raw: Json): SaidUsage {
  * Output with its reasoning, whether the provider counts that inside `output` or beside it.
  * @param more what the total has beyond input and output: output that is not itemised, or itemised as reasoning
  */
-function wholeOutput(output: number | undefined, reasoning: number, more: number | undefined): number | undefined {
+function wholeOutput(output: number | undefined, reasoning = 0, more = 0): number | undefined {
   if (output === undefined) return undefined
-  if (more !== undefined && more > 0) return output + more
-  return reasoning > output ? output + reasoning : output
+  const counted = output + Math.max(more, 0)
+  return reasoning > counted ? output + reasoning : counted
 }
+
+/** What a total has beyond the counts that are known; undefined: nothing. */
+const remainder = (total: number | undefined, known: number): number | undefined =>
+  total !== undefined && total > known ? total - known : undefined
 
 const first = (...values: readonly unknown[]): number | undefined => values.map(count).find((n) => n !== undefined)
 

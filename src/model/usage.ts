@@ -51,6 +51,12 @@ export function bookUsage(
 /** A call that certainly cost nothing. */
 export const FREE: BookedUsage = { usage: NO_USAGE, usageSource: 'reported' }
 
+/** The usage of a call that was refused before any work: nothing, unless its provider counts tokens all the same. */
+export function bookRefused(api: ModelApi, heard: Parameters<typeof bookUsage>[1]): BookedUsage {
+  const booked = bookUsage(api, heard, 0, false)
+  return booked.usage.inputTokens + booked.usage.outputTokens > 0 ? booked : FREE
+}
+
 /**
  * Books a call again from the usage object that was kept of it: what `bookUsage` made of it where the answer came whole.
  * @returns undefined where the text says nothing of input or output
@@ -61,19 +67,19 @@ export function bookAgain(api: ModelApi, rawUsage: string): TokenUsage | undefin
   return input === undefined || output === undefined ? undefined : toUsage({ ...said, input, output })
 }
 
-/** Parts never exceed their whole, and nothing exceeds MAX_BOOKED, whatever was said. */
+/** A whole is never less than its parts, and nothing exceeds MAX_BOOKED, whatever was said. */
 function toUsage(s: SaidUsage & { readonly input: number; readonly output: number }): TokenUsage {
-  const { cacheWrite1h = 0, reasoning = 0 } = s
+  const { cacheWrite1h = 0 } = s
+  const reasoning = Math.min(s.reasoning ?? 0, MAX_BOOKED)
   const cacheRead = Math.min(s.cacheRead ?? 0, MAX_BOOKED)
   const cacheWrite = Math.min(s.cacheWrite ?? 0, MAX_BOOKED - cacheRead)
-  const output = Math.min(s.output, MAX_BOOKED)
   return {
     inputTokens: Math.min(Math.max(s.input, cacheRead + cacheWrite), MAX_BOOKED),
     cacheReadTokens: cacheRead,
     cacheWriteTokens: cacheWrite,
     cacheWrite1hTokens: Math.min(cacheWrite1h, cacheWrite),
-    outputTokens: output,
-    reasoningTokens: Math.min(reasoning, output),
+    outputTokens: Math.min(Math.max(s.output, reasoning), MAX_BOOKED),
+    reasoningTokens: reasoning,
   }
 }
 

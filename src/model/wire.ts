@@ -1,6 +1,6 @@
 import type { ModelApi } from '../domain/team.ts'
 import { type Frame, Frames } from './event-stream.ts'
-import { hear, hearDocument } from './hear.ts'
+import { hear, hearDocument, hearRefusal } from './hear.ts'
 import { hearBedrock } from './hear-bedrock.ts'
 import { type Heard, isObject } from './heard.ts'
 import { isPlain, plain } from './plain.ts'
@@ -45,9 +45,14 @@ export function listeningFetch({ api, heard, fetch, anonymous }: Listening): typ
     const response = await fetch(input, { ...init, headers, redirect: 'error' })
     heard.status = response.status
     heard.headers = response.headers
-    if (!response.ok || !response.body) return response
-    if (api === 'amazon_bedrock') heard.responseId = response.headers.get('x-amzn-requestid') ?? undefined
+    if (!response.body) return response
+    if (response.ok && api === 'amazon_bedrock')
+      heard.responseId = response.headers.get('x-amzn-requestid') ?? undefined
     const body = { body: response.body, heard, signal: init?.signal ?? undefined, lingerMs: lingerMs(api) }
+    if (!response.ok) {
+      const { status, statusText, headers } = response
+      return new Response(listen({ ...body, to: new Refusal(heard) }), { status, statusText, headers })
+    }
     if (response.headers.get('content-type')?.includes('application/json')) {
       const text = plain(api, await wholeText(body))
       hearDocument(api, heard, text)
@@ -206,6 +211,27 @@ class Events implements Reader {
     if (data) hear(this.#api, this.#heard, text)
     const others = text === data ? lines : [...lines.filter((l) => l && !l.startsWith('data:')), `data: ${text}`, '']
     return `${others.join('\n')}\n`
+  }
+}
+
+/** The body of an answer that is no 2xx. */
+class Refusal implements Reader {
+  readonly #decoder = new TextDecoder()
+  readonly #heard: Heard
+  #text = ''
+
+  constructor(heard: Heard) {
+    this.#heard = heard
+  }
+
+  read(bytes: Uint8Array): Uint8Array {
+    this.#text += this.#decoder.decode(bytes, { stream: true })
+    return bytes
+  }
+
+  rest(): Uint8Array {
+    hearRefusal(this.#heard, this.#text)
+    return new Uint8Array()
   }
 }
 

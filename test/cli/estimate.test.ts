@@ -10,7 +10,7 @@ import { say } from './terminal.ts'
 
 const TEAM = `
 agents:
-  root: { model: m, instruction: Answer. }
+  root: { model: m, instruction: Answer., max_iterations: 1 }
   other: { model: free, instruction: Answer. }
 models:
   m:
@@ -72,6 +72,13 @@ describe.each(WAYS)('%s', (_, options) => {
     expect((await sub('estimate', 'team', 'go', '--budget', '0.001')).out).toContain(
       'the budget of $0.001 does not cover a first call, which holds up to $0.00',
     )
+  })
+
+  test('a budget is taken to its last digit', async () => {
+    const { out } = await sub('estimate', 'team', 'go', '--budget', '12345678.123456789012', '--json')
+    expect(JSON.parse(out)).toMatchObject({ budget: { usd: '12345678.123456789012' } })
+    const { code, err } = await sub('estimate', 'team', 'go', '--budget', '0.1000000000000000055')
+    expect([code, err]).toEqual([2, expect.stringContaining('with at most twelve decimals')])
   })
 
   test('a model without a price is named, and its cost is not known', async () => {

@@ -2,9 +2,12 @@
 import { describe, expect, test } from 'vitest'
 import { inputBound } from '../../src/domain/budget.ts'
 import { formatUsd, parseUsd } from '../../src/domain/money.ts'
+import type { Permissions } from '../../src/domain/permissions.ts'
 import type { TeamDefinition } from '../../src/domain/team.ts'
 import { known } from '../../src/domain/usage.ts'
 import { estimateRun } from '../../src/engine/estimate-run.ts'
+import { promptOf } from '../../src/engine/intent.ts'
+import { ownMost } from '../../src/engine/most-of-run.ts'
 import { type StartRun, startRun } from '../../src/engine/start-run.ts'
 import { toolsFor } from '../../src/engine/tools/specs.ts'
 import { memoryTable } from '../../src/store/memory-table.ts'
@@ -45,8 +48,9 @@ describe('one agent without tools', () => {
     expect(e.least.how.join('\n')).toContain('at least 3 tokens of input (one for every 16 bytes of text) at USD 0.3')
   })
 
-  test('costs at most five calls, of which four fail', async () => {
-    const e = await estimate(team, { input })
+  test('that may answer once costs at most five calls, of which four fail', async () => {
+    const once = scriptedTeam('t', [leaf('root', 1_000, { maxIterations: 1 })])
+    const e = await estimate(once, { input })
     const tokens = firstInput('You are root.', input)
     expect(e.most.tok).toBe(BigInt(5 * (tokens + 1_000)))
     expect(e.most.usd).toBe(5n * (BigInt(tokens) * parseUsd('0.000006') + 1_000n * parseUsd('0.000015')))
@@ -55,8 +59,18 @@ describe('one agent without tools', () => {
     )
   })
 
+  test('may answer again where its model calls a tool all the same, up to the default of max_iterations', async () => {
+    const e = await estimate(team, { input })
+    const growth = 1_000 * 16 + 1_000 * 256
+    const inputs = 50 * firstInput('You are root.', input) + (growth * 50 * 49) / 2
+    expect(e.most.tok).toBe(BigInt(5 * (inputs + 50 * 1_000)))
+    expect(e.most.how[0]).toBe(
+      'root (scripted/script): a session answers up to 50 times (the default of max_iterations; having no tools, more than once only where its model calls one), each time with up to 1,000 tokens, after up to 4 failed calls.',
+    )
+  })
+
   test('a budget bounds the most, and says whether it covers the first call', async () => {
-    const all = await estimate(team, { input, budget: { usd: '5' } })
+    const all = await estimate(team, { input, budget: { usd: '50000' } })
     expect(all).toMatchObject({ mostUsd: (await estimate(team, { input })).mostUsd, firstCall: { covered: 'whole' } })
     const hold = all.firstCall!.hold.usd
     const some = await estimate(team, { input, budget: { usd: formatUsd(hold) } })
@@ -87,7 +101,7 @@ describe('one agent without tools', () => {
 })
 
 describe('a list of tasks', () => {
-  const team = scriptedTeam('t', [leaf('a'), leaf('b', 50)])
+  const team = scriptedTeam('t', [leaf('a', 1_000, { maxIterations: 1 }), leaf('b', 50, { maxIterations: 1 })])
   const tasks = [
     { agent: 'a', task: 'x'.repeat(38) }, // with "You are a.": 48 bytes
     { agent: 'a', task: 'x'.repeat(70) }, // 80 bytes
@@ -122,7 +136,7 @@ describe('an agent that leads others', () => {
     steps: [step],
     model: { maxTokens: 10 },
   })
-  const team = scriptedTeam('t', [lead(), leaf('w', 7)])
+  const team = scriptedTeam('t', [lead(), leaf('w', 7, { maxIterations: 1 })])
 
   test('may start as many as its answers and the width allow, and reads all that they bring', async () => {
     const e = await estimate(team, { input: 'go' })
@@ -151,6 +165,39 @@ describe('an agent that leads others', () => {
     const once = await estimate(scriptedTeam('t', [lead({ maxIterations: 1, subAgents: ['root'] })]), { input: 'go' })
     expect(once.most.how.join('\n')).toContain('In all up to 1 sessions with 5 calls')
   })
+})
+
+describe('results of tools are in the most', () => {
+  test('with the notes of those who deny', async () => {
+    const team = scriptedTeam('t', [leaf('root', 2_000, { maxIterations: 2, toolsets: ['think'] })])
+    const most = async (permissions: Permissions) =>
+      (await estimate({ ...team, permissions }, { input: 'go' })).most.tok!
+    // a hundred notes of 1,000 characters, read by each of the second answer's five tries
+    expect((await most({ ask: ['think'] })) - (await most({}))).toBe(5n * 100n * 1_000n * 3n)
+  })
+
+  test('with all names where one is wrong, and those of calls that were too many', () => {
+    const names = Array.from({ length: 40 }, (_, i) => `worker-number-${i}`)
+    const root = agent('root', { maxIterations: 2, subAgents: names })
+    const team = scriptedTeam('t', [{ ...leaf('root', 2_000), agent: root }, ...names.map((n) => leaf(n))])
+    const { system, tools } = promptOf({ team, agent: root }, [])
+    const results = 1_000 * (256 + names.join(', ').length) + 1_000 * 256 + 2_000_000
+    expect(ownMost(team, root, 0, 0).largestInput).toBe(inputBound(system, [], tools) + 128 + 2_000 * 16 + results)
+  })
+})
+
+test('a run costs no more than the most, also where its agent has no tools and its model calls one', async () => {
+  const usage = { input: 10, output: 1_000 }
+  const steps = [...Array(20).fill({ calls: [{ tool: 'made_up' }], usage }), { text: 'done', usage }]
+  const team = scriptedTeam('t', [{ ...leaf('root'), steps }])
+  const engine = testEngine({ table: memoryTable(), teams: [team] })
+  const request = { tenant: 'local', team: 't', input: 'go' }
+  const { most } = await estimateRun(engine.ctx, request)
+  const started = await startRun(engine.ctx, request)
+  await engine.invoker.drain()
+  const { cost, calls } = known((await engine.ctx.store.getRun(started))!.books)
+  expect(calls).toBe(21)
+  expect(cost).toBeLessThanOrEqual(most.usd!)
 })
 
 describe('a model without a known price', () => {

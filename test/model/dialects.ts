@@ -45,6 +45,8 @@ export interface Dialect {
   readonly errorClass: string
   /** an error as a document, with HTTP 200 or not */
   errorBody(message: string): object
+  /** so many tokens, as what an error may have of usage */
+  counts(input: number, output: number): object
   /** its arguments are objects: of the text only the values are kept, not the blanks */
   readonly objects?: true
   /** what its package cannot read without any usage */
@@ -97,6 +99,7 @@ const chat = {
   errorEvent: { error: { message: 'The server had an error', type: 'server_error', code: null } },
   errorClass: 'server',
   errorBody: (message: string) => ({ error: { type: 'server_error', message } }),
+  counts: (prompt_tokens: number, completion_tokens: number) => ({ usage: { prompt_tokens, completion_tokens } }),
 }
 
 export const DIALECTS: readonly Dialect[] = [
@@ -113,6 +116,7 @@ export const DIALECTS: readonly Dialect[] = [
     errorEvent: { type: 'error', sequence_number: 9, code: 'rate_limit_exceeded', message: 'Slow down', param: null },
     errorClass: 'rate_limit',
     errorBody: (message) => ({ error: { type: 'server_error', code: 'server_error', message } }),
+    counts: (input_tokens, output_tokens) => ({ usage: { input_tokens, output_tokens } }),
   },
   {
     name: 'anthropic',
@@ -125,6 +129,7 @@ export const DIALECTS: readonly Dialect[] = [
     errorEvent: { type: 'error', error: { type: 'overloaded_error', message: 'Overloaded' } },
     errorClass: 'overloaded',
     errorBody: (message) => ({ type: 'error', error: { type: 'api_error', message } }),
+    counts: (input_tokens, output_tokens) => ({ usage: { input_tokens, output_tokens } }),
     needsUsage: 'all',
   },
   {
@@ -137,6 +142,7 @@ export const DIALECTS: readonly Dialect[] = [
     errorEvent: { error: { code: 503, message: 'The model is overloaded', status: 'UNAVAILABLE' } },
     errorClass: 'overloaded',
     errorBody: (message) => ({ error: { code: 500, message, status: 'INTERNAL' } }),
+    counts: (promptTokenCount, candidatesTokenCount) => ({ usageMetadata: { promptTokenCount, candidatesTokenCount } }),
     objects: true,
   },
   {
@@ -149,9 +155,16 @@ export const DIALECTS: readonly Dialect[] = [
     errorEvent: { kind: 'exception', name: 'throttlingException', body: { message: 'Too many tokens' } },
     errorClass: 'rate_limit',
     errorBody: (message) => ({ message }),
+    counts: (inputTokens, outputTokens) => ({ usage: { inputTokens, outputTokens } }),
     needsUsage: 'documents',
   },
 ]
+
+/** The error event of a stream, with usage beside the error. */
+export const errorWith = (d: Dialect, usage: object): Event => {
+  const event = d.errorEvent as { readonly body?: object }
+  return event.body ? { ...event, body: { ...event.body, ...usage } } : { ...event, ...usage }
+}
 
 export const dialect = (name: string): Dialect => DIALECTS.find((d) => d.name === name)!
 

@@ -18,6 +18,7 @@ import {
   DIALECTS,
   type Dialect,
   dialect,
+  errorWith,
   HALF,
   half,
   openaiBooked,
@@ -191,6 +192,36 @@ describe.each(DIALECTS)('$name', (d) => {
     expect(result.failure).toEqual({ class: 'server', message: 'HTTP 500: oops' })
     expect(result.usage).toEqual(tokens(ESTIMATED_INPUT, 0))
     expect(result.usageSource).toBe('estimated')
+  })
+
+  it('books what an error says of usage, wherever it comes', async () => {
+    const usage = d.counts(5000, 1200)
+    const body = { ...d.errorBody('oops'), ...usage }
+    const event = errorWith(d, usage)
+    for (const reply of [
+      streamed(d, [...half(d), event]),
+      streamed(d, [event]),
+      whole(body),
+      { status: 500, ...whole(body) },
+      { status: 400, ...whole(body) },
+    ]) {
+      const result = await call(d, reply)
+      expect(result.message).toBeUndefined()
+      expect(result.usage).toMatchObject({
+        inputTokens: expect.toSatisfy((n: number) => n >= 5000),
+        outputTokens: 1200,
+      })
+      expect(result.usageSource).toBe('partial')
+    }
+    const nothing = await call(d, { status: 429, ...whole({ ...d.errorBody('busy'), ...d.counts(0, 0) }) })
+    expect(nothing).toMatchObject({ usage: tokens(0, 0), usageSource: 'reported' })
+  })
+
+  it('never books less than what had come, whatever an error says of usage', async () => {
+    const usage = d.counts(5000, 1)
+    const event = errorWith(d, usage)
+    const result = await call(d, streamed(d, [...half(d), event]))
+    expect(result.usage).toMatchObject({ outputTokens: HALF })
   })
 
   it('makes one request a call: nothing is retried behind the books', async () => {

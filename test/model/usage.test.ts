@@ -1,14 +1,13 @@
 import { describe, expect, it } from 'vitest'
 import { formatUsd } from '../../src/domain/money.ts'
 import { costOf } from '../../src/domain/pricing.ts'
-import { perToken } from '../../src/domain/team.ts'
+import { type ModelApi, perToken } from '../../src/domain/team.ts'
 import { hear } from '../../src/model/hear.ts'
 import { type Json, newHeard } from '../../src/model/heard.ts'
 import { bookUsage, estimateInput } from '../../src/model/usage.ts'
 import { tokens } from './call.ts'
 
-const book = (api: 'anthropic' | 'openai_chatcompletions' | 'openai_responses', usage: Json) =>
-  bookUsage(api, { usage, usageFinal: true, outputBytes: 0 }, 99, true).usage
+const book = (api: ModelApi, usage: Json) => bookUsage(api, { usage, usageFinal: true, outputBytes: 0 }, 99, true).usage
 
 describe('OpenAI and what is compatible with it', () => {
   const chat = (prompt: number, completion: number, reasoning: number, total?: number) =>
@@ -31,6 +30,16 @@ describe('OpenAI and what is compatible with it', () => {
   it('has reasoning beside the output where it could not be inside, and the total is not given', () => {
     expect(chat(12, 2, 317)).toEqual(tokens(12, 319, { reasoningTokens: 317 }))
     expect(chat(12, 500, 317)).toEqual(tokens(12, 500, { reasoningTokens: 317 }))
+  })
+
+  it('has reasoning beside the output where the total has too little for it', () => {
+    expect(chat(12, 2, 317, 114)).toEqual(tokens(12, 319, { reasoningTokens: 317 }))
+    expect(chat(12, 2, 317, 14)).toEqual(tokens(12, 319, { reasoningTokens: 317 }))
+  })
+
+  it('reads a count that is not there out of the total', () => {
+    expect(book('openai_compatible', { prompt_tokens: 12, total_tokens: 331 })).toEqual(tokens(12, 319))
+    expect(book('openai_compatible', { completion_tokens: 319, total_tokens: 331 })).toEqual(tokens(12, 319))
   })
 
   it('bills output that the total has and no count names', () => {
@@ -87,6 +96,55 @@ describe('Anthropic', () => {
     const split = { ephemeral_5m_input_tokens: 600_000, ephemeral_1h_input_tokens: 400_000 }
     expect(cost({ ...writes, cache_creation: split })).toBe('7.75')
     expect(cost(writes)).toBe('6.25')
+  })
+})
+
+describe('Gemini', () => {
+  const google = (usage: Json) => book('google', usage)
+
+  it('has thoughts beside the candidates where they could not be inside, whatever the total says', () => {
+    const counts = { promptTokenCount: 100, candidatesTokenCount: 20, thoughtsTokenCount: 500, totalTokenCount: 120 }
+    expect(google(counts)).toEqual(tokens(100, 520, { reasoningTokens: 500 }))
+  })
+
+  it('bills an answer that was all thoughts, which the total leaves out', () => {
+    const counts = { promptTokenCount: 100, thoughtsTokenCount: 500, totalTokenCount: 100 }
+    expect(google(counts)).toEqual(tokens(100, 500, { reasoningTokens: 500 }))
+  })
+
+  it('has cached tokens beside the prompt where they could not be inside', () => {
+    const counts = { promptTokenCount: 10, cachedContentTokenCount: 50, candidatesTokenCount: 3 }
+    for (const total of [{}, { totalTokenCount: 13 }, { totalTokenCount: 63 }])
+      expect(google({ ...counts, ...total })).toEqual(tokens(60, 3, { cacheReadTokens: 50 }))
+  })
+
+  it('reads a prompt that is not there out of the total', () => {
+    expect(google({ candidatesTokenCount: 3, totalTokenCount: 5_003 })).toEqual(tokens(5_000, 3))
+  })
+})
+
+describe('Bedrock', () => {
+  it('bills what the total has and no count names', () => {
+    const cached = { inputTokens: 21, outputTokens: 77, cacheReadInputTokens: 300 }
+    // the total has the cached tokens or not
+    for (const totalTokens of [98, 398])
+      expect(book('amazon_bedrock', { ...cached, totalTokens })).toEqual(tokens(321, 77, { cacheReadTokens: 300 }))
+    expect(book('amazon_bedrock', { ...cached, totalTokens: 498 })).toMatchObject({ outputTokens: 177 })
+    expect(book('amazon_bedrock', { inputTokens: 21, totalTokens: 98 })).toEqual(tokens(21, 77))
+    expect(book('amazon_bedrock', { outputTokens: 77, totalTokens: 98 })).toEqual(tokens(21, 77))
+  })
+})
+
+it('reasoning is output also where the provider says nothing else of it, or says less', () => {
+  const thought = { output_tokens_details: { thinking_tokens: 500 } }
+  expect(book('anthropic', { input_tokens: 9, output_tokens: 20, ...thought })).toEqual(
+    tokens(9, 520, { reasoningTokens: 500 }),
+  )
+  const chat = { prompt_tokens: 9, completion_tokens_details: { reasoning_tokens: 500 } }
+  const heard = { usage: chat, usageFinal: true, outputBytes: 41 }
+  expect(bookUsage('openai_compatible', heard, 99, true)).toMatchObject({
+    usage: tokens(9, 500, { reasoningTokens: 500 }),
+    usageSource: 'partial',
   })
 })
 

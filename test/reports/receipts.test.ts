@@ -2,7 +2,7 @@
 import { afterEach, beforeEach, describe, expect, test } from 'vitest'
 import type { AuditReport } from '../../src/engine/audit.ts'
 import { foldDay } from '../../src/engine/fold-usage.ts'
-import { matchReceipts, type Receipt } from '../../src/engine/receipts.ts'
+import { matchReceipts, type Receipt } from '../../src/engine/match-receipts.ts'
 import { settleUp } from '../../src/engine/settle.ts'
 import type { ReceiptsView } from '../../src/http/audit.ts'
 import type { SpendReport } from '../../src/http/views/report.ts'
@@ -177,6 +177,67 @@ describe('which call a receipt is of', () => {
   test('two that name the same call are refused both', () => {
     const one = receipt({ sessionId: 's', turn: 1 })
     expect(results([one, one], [call(1, 1_000_000)])).toEqual(['ambiguous', 'ambiguous'])
+  })
+
+  describe('beside a call that is booked', () => {
+    const lost = call(1, 1_000_000)
+    const booked = (n: number, startedAt: number, of: Parameters<typeof aResponse>[1] = {}) => ({
+      ...aResponse(n, { startedAt, durationMs: 5_000, usage: usage(10, 5), ...of }),
+      sessionId: 's',
+    })
+    const accepted = booked(2, 1_030_000)
+    const both = receipt({ createdAt: 1_031_000 })
+
+    test('one with its tokens is not booked a second time, on the unknown one', () => {
+      expect(results([both], [lost, accepted])).toEqual(['ambiguous'])
+      expect(matchReceipts([both], [lost, accepted], team)[0]!.detail).toBe(
+        'it could be call 1 of session s, or call 2 of session s (booked): say which with sessionId and turn',
+      )
+      // a retry that began a moment after the lost call had been written off
+      expect(results([receipt({ createdAt: 1_061_000 })], [lost, booked(2, 1_060_500)])).toEqual(['ambiguous'])
+    })
+
+    test('one that can be of the booked call alone is known', () => {
+      expect(results([receipt({ createdAt: 1_070_000 })], [lost, booked(2, 1_069_000)])).toEqual(['known 2'])
+      expect(results([both, both], [accepted])).toEqual(['known 2', 'no_call'])
+    })
+
+    test('one with other tokens, another id or another model settles the unknown one', () => {
+      const other = receipt({ createdAt: 1_031_000, usage: usage(10, 6) })
+      expect(results([other], [lost, accepted])).toEqual(['settled 1'])
+      expect(results([{ ...both, responseId: 'q' }], [lost, accepted])).toEqual(['settled 1'])
+      const elsewhere = booked(2, 1_030_000, { model: 'root' })
+      expect(results([{ ...both, model: 'gpt-5-mini' }], [lost, elsewhere])).toEqual(['settled 1'])
+    })
+
+    test('two with the same tokens are one of each', () => {
+      const late = receipt({ createdAt: 1_034_000 })
+      expect(results([late, both], [lost, accepted])).toEqual(['settled 1', 'known 2'])
+      expect(results([both, late], [lost, accepted])).toEqual(['known 2', 'settled 1'])
+      // told apart by their times alone
+      const early = receipt({ createdAt: 1_001_000 })
+      expect(results([both, early], [lost, accepted])).toEqual(['ambiguous', 'ambiguous'])
+      const after = booked(2, 1_055_000, { durationMs: 20_000 })
+      const [within, beyond] = [1_056_000, 1_070_000].map((createdAt) => receipt({ createdAt }))
+      expect(results([within!, beyond!], [lost, after])).toEqual(['settled 1', 'known 2'])
+    })
+
+    test('a booked call has one receipt: where another names it, no second one is its own', () => {
+      for (const named of [receipt({ sessionId: 's', turn: 2 }), receipt({ responseId: accepted.responseId! })])
+        expect(results([named, both], [lost, accepted])).toEqual(['known 2', 'settled 1'])
+    })
+
+    test('of two unknown ones and a booked one, none is guessed', () => {
+      const lost2 = call(3, 1_020_000)
+      expect(results([both, both], [lost, lost2, accepted])).toEqual(['known 2', 'ambiguous'])
+      expect(results([both], [lost, lost2, accepted])).toEqual(['ambiguous'])
+    })
+
+    test('a call that broke off may have been charged more than is booked', () => {
+      const broken = booked(2, 1_030_000, { outcome: 'failed', usageSource: 'partial', usage: usage(10, 1) })
+      expect(results([both], [lost, broken])).toEqual(['ambiguous'])
+      expect(results([both], [broken])).toEqual(['no_call'])
+    })
   })
 
   test('a call that is known is never settled again', () => {

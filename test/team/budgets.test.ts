@@ -25,6 +25,7 @@ describe('budget and budgets', () => {
     // as floats these would be 0.1 + 2^-56 or so, and 99999999.99999999
     expect(usd('0.100000000001')).toBe('0.100000000001')
     expect(usd('99999999.999999999999')).toBe('99999999.999999999999')
+    expect(usd('12345678.123456789012')).toBe('12345678.123456789012')
     expect(usd('2.50')).toBe('2.5')
   })
 

@@ -36,6 +36,13 @@ describe('limits.yaml', () => {
     expect(run('other', 'crew', { customer: 'x' })).toHaveLength(1)
   })
 
+  test('has amounts that no float has touched', () => {
+    const limitOf = (usd: string) =>
+      parseLimits(`limits: [{ per: day, max_cost: ${usd} }]`, { file: 'x' }).rules?.[0]?.limit
+    expect(limitOf('12345678.123456789012')?.usd).toBe(12_345_678_123_456_789_012n)
+    expect(limitOf('0.1000000000000000055')).toBeUndefined()
+  })
+
   test.each([
     ['', '1:1: error: the file is empty; it needs the key "limits" with a list'],
     ['limit: []', '1:1: error: the file needs the key "limits" with a list'],

@@ -39,10 +39,12 @@ async function settle(client: Client, runId: string, receipts: readonly FileRece
   const calls = await client.all<CallView>(`${runPath(runId)}/calls`, 'calls')
   const unknown = calls.filter((c) => c.outcome === 'unknown')
   const booked = new Set(calls.map((c) => c.responseId))
+  // a receipt of such a call is not one of an unknown call: it has to be there for that to be seen
+  const beside = calls.filter((c) => c.outcome !== 'unknown' && unknown.some((u) => overlap(c, u)))
   const isOfThisRun = (r: FileReceipt): boolean => {
     if (r.sessionId !== undefined) return calls.some((c) => c.sessionId === r.sessionId)
     if (r.responseId !== undefined && booked.has(r.responseId)) return false
-    return unknown.some((c) => isNear(r, c))
+    return unknown.some((c) => isNear(r, c)) || beside.some((c) => isNear(r, c) && hasTokens(r, c))
   }
   const ours = receipts.filter(isOfThisRun)
   if (ours.length === 0) return { settled: 0, receipts: [] }
@@ -52,6 +54,14 @@ async function settle(client: Client, runId: string, receipts: readonly FileRece
     )
   return client.post<ReceiptsView>(`${runPath(runId)}/receipts`, { receipts: ours })
 }
+
+function overlap(a: CallView, b: CallView): boolean {
+  const [from, to] = [Date.parse(a.startedAt), Date.parse(b.startedAt)]
+  return from <= to + b.durationMs + NEAR_MS && to <= from + a.durationMs + NEAR_MS
+}
+
+const hasTokens = (r: FileReceipt, { usage }: CallView): boolean =>
+  r.inputTokens === usage.inputTokens && r.outputTokens === usage.outputTokens
 
 function isNear(r: FileReceipt, c: CallView): boolean {
   if (r.createdAt === undefined) return false
