@@ -18,7 +18,7 @@ export const DEFAULT_TENANT_CONCURRENCY = 10_000
 /** Accepted answers of one session in one round, unless the team file says otherwise. */
 export const DEFAULT_MAX_ITERATIONS = 50
 /** The same of an agent without tools: its first answer is its last, unless its model calls a tool that is not there. */
-export const DEFAULT_MAX_ITERATIONS_WITHOUT_TOOLS = 3
+export const MAX_ITERATIONS_NO_TOOLS = 3
 /** The most that a team file may ask for. */
 export const MAX_ITERATIONS = 10_000
 /** Calls in a row without an accepted answer, after which a session fails. */

@@ -42,6 +42,8 @@ export async function settleReceipts(ctx: Ctx, ref: RunRef, receipts: readonly R
     const { call } = match
     const place = { sessionId: call.sessionId, turn: call.n }
     if (match.result === 'known') {
+      // whoever booked it from a receipt may have died before he corrected what is above
+      if (call.outcome !== 'accepted') sessions.add(call.sessionId)
       results.push({ ...place, result: 'known', cost: call.cost, detail: match.detail })
       continue
     }

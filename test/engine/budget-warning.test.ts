@@ -24,7 +24,7 @@ function lab() {
     table: memoryTable(),
     teams: [
       scriptedTeam('t', [
-        { agent: agent('root'), steps: [think, think, think, { text: 'done', usage }], model },
+        { agent: agent('root', { maxIterations: 4 }), steps: [think, think, think, { text: 'done', usage }], model },
         { agent: agent('worker'), steps: [{ text: 'done', usage }], model },
       ]),
     ],

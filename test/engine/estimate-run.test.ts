@@ -62,10 +62,10 @@ describe('one agent without tools', () => {
   test('may answer again where its model calls a tool all the same, up to the default of max_iterations', async () => {
     const e = await estimate(team, { input })
     const growth = 1_000 * 16 + 1_000 * 256
-    const inputs = 50 * firstInput('You are root.', input) + (growth * 50 * 49) / 2
-    expect(e.most.tok).toBe(BigInt(5 * (inputs + 50 * 1_000)))
+    const inputs = 3 * firstInput('You are root.', input) + (growth * 3 * 2) / 2
+    expect(e.most.tok).toBe(BigInt(5 * (inputs + 3 * 1_000)))
     expect(e.most.how[0]).toBe(
-      'root (scripted/script): a session answers up to 50 times (the default of max_iterations; having no tools, more than once only where its model calls one), each time with up to 1,000 tokens, after up to 4 failed calls.',
+      'root (scripted/script): a session answers up to 3 times (the default of max_iterations; having no tools, more than once only where its model calls one), each time with up to 1,000 tokens, after up to 4 failed calls.',
     )
   })
 
@@ -189,7 +189,7 @@ describe('results of tools are in the most', () => {
 test('a run costs no more than the most, also where its agent has no tools and its model calls one', async () => {
   const usage = { input: 10, output: 1_000 }
   const steps = [...Array(20).fill({ calls: [{ tool: 'made_up' }], usage }), { text: 'done', usage }]
-  const team = scriptedTeam('t', [{ ...leaf('root'), steps }])
+  const team = scriptedTeam('t', [{ ...leaf('root'), agent: agent('root', { maxIterations: 21 }), steps }])
   const engine = testEngine({ table: memoryTable(), teams: [team] })
   const request = { tenant: 'local', team: 't', input: 'go' }
   const { most } = await estimateRun(engine.ctx, request)

@@ -120,7 +120,11 @@ describe('the warning of a budget under a limit over time', () => {
     minTokens: 10_000,
   }
   const six = scriptedTeam('six', [
-    { agent: agent('root'), steps: [...Array.from({ length: 5 }, () => think), { text: 'done', usage }], model },
+    {
+      agent: agent('root', { maxIterations: 6 }),
+      steps: [...Array.from({ length: 5 }, () => think), { text: 'done', usage }],
+      model,
+    },
   ])
   async function run(budget?: string) {
     const w = world([ofTenant(usd('1000'))], { teams: [six] })

@@ -237,7 +237,7 @@ describe('working time', () => {
   test('of a run is the sum of the durations of its calls, whoever makes them', async () => {
     const steps = [think, think, think, answer('done', 10)]
     const { stored, scripted, ctx, run } = await play(
-      [{ name: 'root', steps, model: timed(steps) }],
+      [{ name: 'root', steps, model: timed(steps), of: { maxIterations: 4 } }],
       { budget: { timeMs: 1_500 } },
       { input: 'go' },
     )

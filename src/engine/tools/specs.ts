@@ -1,4 +1,4 @@
-import { DEFAULT_MAX_ITERATIONS, DEFAULT_MAX_ITERATIONS_WITHOUT_TOOLS } from '../../domain/limits.ts'
+import { DEFAULT_MAX_ITERATIONS, MAX_ITERATIONS_NO_TOOLS } from '../../domain/limits.ts'
 import { type AgentDefinition, canDelegate, type TeamDefinition } from '../../domain/team.ts'
 import type { ToolSpec } from '../../ports.ts'
 
@@ -86,5 +86,4 @@ export function toolsFor(_team: TeamDefinition, agent: AgentDefinition): ToolSpe
 
 /** Accepted answers of one session of an agent in one round, at most. */
 export const mostAnswers = (team: TeamDefinition, agent: AgentDefinition): number =>
-  agent.maxIterations ??
-  (toolsFor(team, agent).length > 0 ? DEFAULT_MAX_ITERATIONS : DEFAULT_MAX_ITERATIONS_WITHOUT_TOOLS)
+  agent.maxIterations ?? (toolsFor(team, agent).length > 0 ? DEFAULT_MAX_ITERATIONS : MAX_ITERATIONS_NO_TOOLS)
