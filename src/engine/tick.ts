@@ -18,6 +18,8 @@ const KEPT_SECONDS = 2 * 86_400
 /** A tick that is told later than this, or before its time, is nobody's. */
 const OLDEST_MS = 86_400_000 + 3_600_000
 const EARLY_MS = 5 * 60_000
+/** A scheduled time that was missed is made up for so long. */
+const MADE_UP_MS = 86_400_000
 /** Ticks that may wait for the run before them; what comes beyond is skipped. */
 const MOST_QUEUED = 100
 /** Ticks that a schedule tells of. */
@@ -134,10 +136,25 @@ async function begin(ctx: Ctx, ref: ScheduleRef, schedule: Schedule, state: Sche
 }
 
 async function find(ctx: Ctx, ref: ScheduleRef): Promise<{ schedule: Schedule; state: ScheduleState }> {
+  const { schedule, state } = await lookUp(ctx, ref)
+  if (!schedule) throw new SubledgerError('unknown_schedule', `There is no schedule "${ref.id.slice(0, 64)}".`)
+  return { schedule, state }
+}
+
+async function lookUp(ctx: Ctx, ref: ScheduleRef): Promise<{ schedule: Schedule | undefined; state: ScheduleState }> {
   const stored = await ctx.store.getSchedule(ref)
   const schedule = stored?.schedule ?? (await ctx.schedules?.get(ref))
-  if (!schedule) throw new SubledgerError('unknown_schedule', `There is no schedule "${ref.id.slice(0, 64)}".`)
   return { schedule, state: stored?.state ?? NO_STATE }
+}
+
+/** It was taken out of the file: what it had queued is started by nobody any more. */
+async function dropQueue(ctx: Ctx, ref: ScheduleRef, state: ScheduleState): Promise<void> {
+  const dropped = new Set([...state.queued, ...(state.starting ? [state.starting] : [])].map((t) => t.at))
+  const ticks = state.ticks.map((t) => (dropped.has(t.at) ? { ...t, outcome: 'skipped' as const, runId: null } : t))
+  ctx.log.warn('a schedule is gone; its ticks that waited are skipped', { ...ref, ticks: dropped.size })
+  const { v, ...rest } = state
+  const skipped = state.skipped + dropped.size
+  await ctx.store.moveSchedule(ref, v, { ...rest, ticks, skipped, queued: [], starting: null, dueAt: null })
 }
 
 /** Ticks every schedule whose time has come, and starts what waits behind runs that have ended. */
@@ -154,7 +171,9 @@ export async function runDueSchedules(ctx: Ctx, invocation: Invocation): Promise
         // one schedule that cannot start its run must not keep the others waiting
         ctx.log.error('a schedule could not be run', { ...ref, fault: String(fault) })
         report.failed++
-        await putOff(ctx, ref)
+        await putOff(ctx, ref, true).catch((e) =>
+          ctx.log.error('a schedule was not put off', { ...ref, fault: String(e) }),
+        )
       }
     }
     after = page.next
@@ -163,7 +182,12 @@ export async function runDueSchedules(ctx: Ctx, invocation: Invocation): Promise
 }
 
 async function look(ctx: Ctx, ref: ScheduleRef): Promise<boolean> {
-  const { schedule, state } = await find(ctx, ref)
+  const found = await lookUp(ctx, ref)
+  if (!found.schedule) {
+    await dropQueue(ctx, ref, found.state)
+    return false
+  }
+  const { schedule, state } = found
   const now = ctx.clock.now()
   if (state.starting) {
     await begin(ctx, ref, schedule, state)
@@ -193,12 +217,15 @@ async function isTimed(ctx: Ctx, ref: ScheduleRef): Promise<boolean> {
 
 /** The latest scheduled time that has come since the last tick: those that were missed come once. */
 function missedTime(schedule: Schedule, state: ScheduleState, now: number): number | undefined {
-  const since = Math.max(state.ticks[0]?.at ?? schedule.createdAt, now - 86_400_000)
+  const since = Math.max(state.ticks[0]?.at ?? schedule.createdAt, now - MADE_UP_MS)
   return lastTime(readSchedule(schedule.expression, schedule.timezone, schedule.createdAt), since, now)
 }
 
-/** Moves the due time to the next moment at which there is something to do. */
-async function putOff(ctx: Ctx, ref: ScheduleRef): Promise<void> {
+/**
+ * Moves the due time to the next moment at which there is something to do.
+ * @param again what is due now was not done
+ */
+async function putOff(ctx: Ctx, ref: ScheduleRef, again = false): Promise<void> {
   for (;;) {
     const stored = await ctx.store.getSchedule(ref)
     if (!stored) return
@@ -207,7 +234,7 @@ async function putOff(ctx: Ctx, ref: ScheduleRef): Promise<void> {
     const { schedule } = stored
     const timed = schedule && !state.outside
     const next = timed ? readSchedule(schedule.expression, schedule.timezone, schedule.createdAt)(now) : undefined
-    const soon = state.queued.length > 0 || state.starting ? now + LOOK_MS : undefined
+    const soon = again || state.queued.length > 0 || state.starting ? now + LOOK_MS : undefined
     const times = [next, soon].filter((t) => t !== undefined)
     const dueAt = times.length > 0 ? Math.min(...times) : null
     if ((await ctx.store.moveSchedule(ref, v, { ...state, dueAt })) === 'written') return
@@ -215,16 +242,27 @@ async function putOff(ctx: Ctx, ref: ScheduleRef): Promise<void> {
 }
 
 /**
- * Ticks the schedules of the file whose time has come since `since`, where nobody outside does it. Those that were missed
- * come once.
- * @returns until when they have been looked at
+ * Ticks the schedules of the file whose time has come, where nobody outside does it. Those that were missed come once, and
+ * one that could not be ticked is tried again each time, for a day.
+ * @param began what was scheduled up to this time is not made up for, epoch ms
+ * @returns to be called again and again
  */
-export async function tickFromFile(ctx: Ctx, tenant: string, since: number): Promise<number> {
-  const now = ctx.clock.now()
-  for (const schedule of (await ctx.schedules?.list(tenant)) ?? []) {
-    const next = readSchedule(schedule.expression, schedule.timezone, schedule.createdAt)
-    const last = lastTime(next, since, now)
-    if (last !== undefined) await tick(ctx, { tenant, id: schedule.id }, last)
+export function fileTicks(ctx: Ctx, tenant: string, began: number): () => Promise<void> {
+  let since = began
+  const behind = new Map<string, number>()
+  return async () => {
+    const now = ctx.clock.now()
+    for (const schedule of (await ctx.schedules?.list(tenant)) ?? []) {
+      const from = Math.max(behind.get(schedule.id) ?? since, now - MADE_UP_MS)
+      try {
+        const last = lastTime(readSchedule(schedule.expression, schedule.timezone, schedule.createdAt), from, now)
+        if (last !== undefined) await tick(ctx, { tenant, id: schedule.id }, last)
+        behind.delete(schedule.id)
+      } catch (fault) {
+        ctx.log.error('a schedule could not be run', { tenant, id: schedule.id, fault: String(fault) })
+        behind.set(schedule.id, from)
+      }
+    }
+    since = now
   }
-  return now
 }

@@ -8,7 +8,7 @@ import type { EngineContext } from '../engine/context.ts'
 import { runSession } from '../engine/run-session.ts'
 import { sweep } from '../engine/sweep.ts'
 import { sweepSession } from '../engine/sweep-run.ts'
-import { runDueSchedules, tickFromFile } from '../engine/tick.ts'
+import { fileTicks, runDueSchedules } from '../engine/tick.ts'
 import { createApp } from '../http/app.ts'
 import { type Door, doorOf } from '../http/auth/identify.ts'
 import { guardLocal } from '../http/local-guard.ts'
@@ -162,14 +162,14 @@ function readSettings({ env, leaseSeconds, sweepSeconds }: EmbeddedOptions) {
 function sweepRegularly(ctx: EngineContext, everyMs: number): { stop(): Promise<void> } {
   const stopped = new AbortController()
   // what a file had scheduled while this process was not there is not made up for
-  let since = ctx.clock.now()
+  const tickFromFile = fileTicks(ctx, TENANT, ctx.clock.now())
   const done = (async () => {
     while (!stopped.signal.aborted) {
       try {
         const invocation = { deadlineAt: ctx.clock.now() + WORKER_TIMEOUT_MS }
         await sweep(ctx, invocation)
         await runDueSchedules(ctx, invocation)
-        since = await tickFromFile(ctx, TENANT, since)
+        await tickFromFile()
       } catch (fault) {
         ctx.log.error('a sweep failed', { fault: String(fault) })
       }

@@ -1,7 +1,7 @@
 /** Schedules: one tick starts one run, whatever is repeated and wherever a process dies; overlaps as the schedule says. */
 import { afterEach, beforeEach, describe, expect, onTestFinished, test, vi } from 'vitest'
 import { type Overlap, readSchedule, type Schedule } from '../../src/domain/schedule.ts'
-import { runDueSchedules, tick, tickFromFile } from '../../src/engine/tick.ts'
+import { fileTicks, runDueSchedules, tick } from '../../src/engine/tick.ts'
 import { memoryTable } from '../../src/store/memory-table.ts'
 import { createStore } from '../../src/store/store.ts'
 import type { TableClient } from '../../src/store/table-client.ts'
@@ -206,7 +206,7 @@ test('a schedule of the file of every minute that was missed for a month ticks o
   schedule = { ...schedule, expression: 'cron(* * * * ? *)', timezone: 'America/Anchorage' }
   const asked = vi.spyOn(Intl.DateTimeFormat.prototype, 'formatToParts')
   onTestFinished(() => void asked.mockRestore())
-  await tickFromFile(ctx(), 'local', clock.now() - 30 * 24 * 60 * MINUTE)
+  await fileTicks(ctx(), 'local', clock.now() - 30 * 24 * 60 * MINUTE)()
   expect(await runs()).toHaveLength(1)
   expect(asked.mock.calls.length).toBeLessThan(300)
 })
