@@ -1,4 +1,5 @@
 import { type Context, Hono } from 'hono'
+import { isPrincipal } from '../domain/approval.ts'
 import { SubledgerError } from '../domain/errors.ts'
 import { TENANT } from '../domain/ids.ts'
 import type { ApiContext, Handler, Route } from './api.ts'
@@ -83,6 +84,7 @@ export function createApp(ctx: ApiContext, options: AppOptions): Hono {
     const found = await options.tenantOf(request, env, scope)
     const { tenant, name } = typeof found === 'string' ? { tenant: found, name: null } : found
     if (!TENANT.test(tenant)) throw new Error('the tenant of the request is not a valid tenant name')
+    if (name !== null && !isPrincipal(name)) throw new Error('who makes the request has no name that can be stored')
     return [tenant, name]
   }
   const routes = [

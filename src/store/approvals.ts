@@ -1,7 +1,7 @@
 /** Tool calls that somebody is asked about: `ASK#<sessionId>#<n>#<i>`. */
 import type { Approval } from '../domain/approval.ts'
 import type { ApprovalStore } from '../ports/approval-store.ts'
-import { ItemReader, present } from './item-reader.ts'
+import { ItemReader, present, textOf } from './item-reader.ts'
 import { APPROVAL_PREFIX, approvalKey, approvalsPrefix, parseApprovalKey, runPartition } from './keys.ts'
 import { between, collect } from './log-reads.ts'
 import { all, putNew, updateItem } from './statements.ts'
@@ -85,8 +85,8 @@ export function approvals(table: TableClient): ApprovalStore {
       return { items, ...(page.last && { next: String(page.last[A.sk]) }) }
     },
 
-    decideApproval(ref, n, index, { decision, by, at, note }) {
-      const given = present({ by, note })
+    async decideApproval(ref, n, index, { decision, by, at, note }) {
+      const given = present({ by: textOf('by', by), note: textOf('note', note) })
       return updateItem(
         table,
         approvalKey(ref, n, index),
