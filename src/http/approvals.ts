@@ -52,11 +52,12 @@ async function decide(ctx: ApiContext, c: Context, tenant: string, by: string | 
   const ref = runRef(c, tenant)
   const approvalId = c.req.param('approvalId') ?? ''
   const body = checkBody(approvalBody, await readJson(c.req.raw, ctx.settings.limits?.bodyBytes))
-  // the decision stands by itself: a retry needs no name to find it
-  const token = () => 'approval'
-  return once(ctx, c, tenant, body, token, async () =>
-    acceptRun(ctx, c, await decideApproval(ctx, ref, approvalId, { ...body, by })),
-  )
+  return once(ctx, c, tenant, body, {
+    // the decision stands by itself: a retry needs no name to find it
+    token: () => 'approval',
+    stands: () => findRun(ctx, ref),
+    work: async () => acceptRun(ctx, c, await decideApproval(ctx, ref, approvalId, { ...body, by })),
+  })
 }
 
 /** What a session has asked people about. */

@@ -4,7 +4,7 @@ import { formatUsd } from '../domain/money.ts'
 import type { RunRef } from '../domain/run.ts'
 import { auditRun } from '../engine/audit.ts'
 import { settleReceipts } from '../engine/receipts.ts'
-import { type ApiContext, type Route, runRef } from './api.ts'
+import { type ApiContext, findRun, type Route, runRef } from './api.ts'
 import { readJson } from './body.ts'
 import { once } from './idempotency.ts'
 import { checkBody, checkQuery, noQuery } from './schemas.ts'
@@ -31,15 +31,12 @@ async function receipts(ctx: ApiContext, c: Context, tenant: string): Promise<Re
   checkQuery(noQuery, new URL(c.req.url).searchParams)
   const ref = runRef(c, tenant)
   const body = checkBody(receiptsBody, await readJson(c.req.raw))
-  // settled by comparison with what is booked, so a repeated request needs no name of its own
-  return once(
-    ctx,
-    c,
-    tenant,
-    body,
-    () => 'receipts',
-    async () => c.json(await settled(ctx, ref, body)),
-  )
+  return once(ctx, c, tenant, body, {
+    // settled by comparison with what is booked, so a repeated request needs no name of its own
+    token: () => 'receipts',
+    stands: () => findRun(ctx, ref),
+    work: async () => c.json(await settled(ctx, ref, body)),
+  })
 }
 
 async function settled(ctx: ApiContext, ref: RunRef, body: z.infer<typeof receiptsBody>): Promise<ReceiptsView> {

@@ -4,6 +4,7 @@ import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { afterEach, beforeEach, describe, expect, test } from 'vitest'
 import { createFileSchedules, readSchedules } from '../../src/compose-schedules.ts'
+import { NO_STATE } from '../../src/domain/schedule.ts'
 import { tick } from '../../src/engine/tick.ts'
 import { createApp } from '../../src/http/app.ts'
 import type { RunView } from '../../src/http/views/run.ts'
@@ -114,6 +115,12 @@ describe('over the API', () => {
     expect((await api.post('/v1/schedules', good, last)).status).toBe(201)
     expect((await api.post('/v1/schedules', good, last)).status).toBe(201)
     expectProblem(await api.post('/v1/schedules', good), 400, 'bad_request')
+  })
+
+  test('what schedules of a file have done does not count among them', async () => {
+    const { v: _, ...done } = NO_STATE
+    for (let i = 0; i < 100; i++) await api.ctx.store.moveSchedule({ tenant: 'local', id: `file-${i}` }, 0, done)
+    expect((await api.post('/v1/schedules', good)).status).toBe(201)
   })
 })
 

@@ -54,7 +54,15 @@ export const OPERATIONS: readonly Operation[] = [
     body: createRunBody,
     answer: accepted,
     also: ok(estimate, 'With dryRun=true: what the run may cost. Nothing is started or written'),
-    refusals: ['unknown_team', 'bad_team', 'unknown_agent', 'unpriced_model', 'too_many_runs', 'not_supported'],
+    refusals: [
+      'unknown_team',
+      'bad_team',
+      'unknown_agent',
+      'unpriced_model',
+      'too_many_runs',
+      'not_supported',
+      'unknown_run',
+    ],
   },
   {
     method: 'GET',
@@ -248,7 +256,7 @@ export const OPERATIONS: readonly Operation[] = [
     query: noQuery,
     body: scheduleBody,
     answer: { status: 201, says: 'The schedule', shape: schedule, location: true },
-    refusals: ['unknown_team', 'bad_team', 'unknown_agent', 'unpriced_model'],
+    refusals: ['unknown_team', 'bad_team', 'unknown_agent', 'unpriced_model', 'unknown_schedule'],
   },
   {
     method: 'DELETE',
