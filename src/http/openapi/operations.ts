@@ -1,5 +1,4 @@
 /** Every operation of the API, for its OpenAPI document. A test compares it with the routes that the app has. */
-import type * as z from 'zod/mini'
 import { ERRORS, type ErrorCode } from '../../domain/errors.ts'
 import { receiptsBody } from '../audit.ts'
 import { estimate } from '../estimate-shape.ts'
@@ -15,7 +14,6 @@ import {
   pageQuery,
   retryBody,
   runQuery,
-  scheduleBody,
   startQuery,
 } from '../schemas.ts'
 import {
@@ -28,8 +26,6 @@ import {
   receipts,
   run,
   runs,
-  schedule,
-  schedules,
   session,
   sessions,
   spend,
@@ -37,11 +33,11 @@ import {
   teams,
 } from '../shapes.ts'
 import { reportQuery } from '../usage-report.ts'
-import type { Operation } from './operation.ts'
+import { type Operation, ok } from './operation.ts'
+import { SCHEDULE_OPERATIONS } from './schedule-operations.ts'
 
 const RUN = '/v1/runs/{runId}'
 const SESSION = `${RUN}/sessions/{sessionId}`
-const ok = (shape: z.ZodMiniType, says: string) => ({ status: 200, says, shape }) as const
 const accepted = { status: 202, says: 'The run; `Location` is where it is', shape: run, location: true } as const
 
 export const OPERATIONS: readonly Operation[] = [
@@ -239,34 +235,7 @@ export const OPERATIONS: readonly Operation[] = [
     answer: { status: 204, says: 'It is gone' },
     refusals: ['unknown_run', 'run_active'],
   },
-  {
-    method: 'GET',
-    path: '/v1/schedules',
-    id: 'listSchedules',
-    summary: 'All schedules, those of the file too',
-    query: noQuery,
-    answer: ok(schedules, 'The schedules'),
-    refusals: [],
-  },
-  {
-    method: 'POST',
-    path: '/v1/schedules',
-    id: 'createSchedule',
-    summary: 'Starts runs at given times',
-    query: noQuery,
-    body: scheduleBody,
-    answer: { status: 201, says: 'The schedule', shape: schedule, location: true },
-    refusals: ['unknown_team', 'bad_team', 'unknown_agent', 'unpriced_model', 'unknown_schedule'],
-  },
-  {
-    method: 'DELETE',
-    path: '/v1/schedules/{id}',
-    id: 'deleteSchedule',
-    summary: 'Ends a schedule that was made over the API; its runs go on',
-    query: noQuery,
-    answer: { status: 204, says: 'It is gone' },
-    refusals: ['unknown_schedule'],
-  },
+  ...SCHEDULE_OPERATIONS,
   {
     method: 'GET',
     path: '/v1/teams',
