@@ -12,6 +12,7 @@ import { eventRoutes } from './events/stream.ts'
 import { problemResponse } from './problem.ts'
 import { runRoutes } from './runs.ts'
 import { scheduleRoutes } from './schedules.ts'
+import { checkQuery, noQuery } from './schemas.ts'
 import { sessionRoutes } from './sessions.ts'
 import { teamRoutes } from './teams.ts'
 import { usageReportRoutes } from './usage-report.ts'
@@ -106,7 +107,11 @@ export function createApp(ctx: ApiContext, options: AppOptions): Hono {
     refuseOthers(app, path, [...methods.keys()])
   }
   for (const { path, methods } of PUBLIC) {
-    for (const [method, handler] of Object.entries(methods)) app.on(method, path, (c) => handler(c, '', null))
+    for (const [method, handler] of Object.entries(methods))
+      app.on(method, path, (c) => {
+        checkQuery(noQuery, c.req.url)
+        return handler(c, '', null)
+      })
     refuseOthers(app, path, Object.keys(methods))
   }
   return app

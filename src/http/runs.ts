@@ -52,7 +52,7 @@ export const runRoutes = (ctx: ApiContext): Route[] => [
 ]
 
 async function createRun(ctx: ApiContext, c: Context, tenant: string): Promise<Response> {
-  const { dryRun } = checkQuery(startQuery, new URL(c.req.url).searchParams)
+  const { dryRun } = checkQuery(startQuery, c.req.url)
   const value = await readJson(c.req.raw, ctx.settings.limits?.bodyBytes)
   refuseFields(value, { webhook: 'A webhook' })
   const body = checkBody(createRunBody, value)
@@ -87,7 +87,7 @@ async function warningsOf(ctx: ApiContext, run: Run): Promise<string[]> {
 }
 
 async function listRuns(ctx: ApiContext, c: Context, tenant: string): Promise<Response> {
-  const query = checkQuery(listRunsQuery, new URL(c.req.url).searchParams)
+  const query = checkQuery(listRunsQuery, c.req.url)
   const scope = cursorScope('runs', tenant, query.status, query.team)
   const filter = {
     ...(query.status !== undefined && { status: query.status }),
@@ -104,20 +104,20 @@ async function listRuns(ctx: ApiContext, c: Context, tenant: string): Promise<Re
 }
 
 async function getRun(ctx: ApiContext, c: Context, tenant: string): Promise<Response> {
-  const { exact } = checkQuery(runQuery, new URL(c.req.url).searchParams)
+  const { exact } = checkQuery(runQuery, c.req.url)
   const ref = runRef(c, tenant)
   const { run, headers } = await readTree(ctx, ref)
   return c.json(await view(ctx, run, headers, { texts: true, exact: exact === 'true' }))
 }
 
 async function remove(ctx: ApiContext, c: Context, tenant: string): Promise<Response> {
-  checkQuery(noQuery, new URL(c.req.url).searchParams)
+  checkQuery(noQuery, c.req.url)
   await deleteRun(ctx, runRef(c, tenant))
   return c.body(null, 204)
 }
 
 async function input(ctx: ApiContext, c: Context, tenant: string): Promise<Response> {
-  checkQuery(noQuery, new URL(c.req.url).searchParams)
+  checkQuery(noQuery, c.req.url)
   const ref = runRef(c, tenant)
   const body = checkBody(inputBody, await readJson(c.req.raw, ctx.settings.limits?.bodyBytes))
   const token = async () => `${(await findRun(ctx, ref)).round}.${ctx.ids.nonce()}`
@@ -138,7 +138,7 @@ async function input(ctx: ApiContext, c: Context, tenant: string): Promise<Respo
 }
 
 async function retry(ctx: ApiContext, c: Context, tenant: string): Promise<Response> {
-  checkQuery(noQuery, new URL(c.req.url).searchParams)
+  checkQuery(noQuery, c.req.url)
   const ref = runRef(c, tenant)
   const body = checkBody(retryBody, await readOptionalJson(c.req.raw, ctx.settings.limits?.bodyBytes))
   const token = async () => `${(await findRun(ctx, ref)).round}.${ctx.ids.nonce()}`
@@ -155,7 +155,7 @@ async function retry(ctx: ApiContext, c: Context, tenant: string): Promise<Respo
 }
 
 async function budget(ctx: ApiContext, c: Context, tenant: string): Promise<Response> {
-  checkQuery(noQuery, new URL(c.req.url).searchParams)
+  checkQuery(noQuery, c.req.url)
   const ref = runRef(c, tenant)
   const body = checkBody(budgetBody, await readJson(c.req.raw))
   const run = await changeBudget(ctx, ref, body)
@@ -164,7 +164,7 @@ async function budget(ctx: ApiContext, c: Context, tenant: string): Promise<Resp
 }
 
 async function cancel(ctx: ApiContext, c: Context, tenant: string): Promise<Response> {
-  checkQuery(noQuery, new URL(c.req.url).searchParams)
+  checkQuery(noQuery, c.req.url)
   const ref = runRef(c, tenant)
   await readNothing(c.req.raw)
   const token = async () => `${(await findRun(ctx, ref)).round}`

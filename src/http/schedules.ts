@@ -18,11 +18,14 @@ export const scheduleRoutes = (ctx: ApiContext): Route[] => [
     path: '/v1/schedules',
     methods: { GET: (c, tenant) => list(ctx, c, tenant), POST: (c, tenant) => create(ctx, c, tenant) },
   },
-  { path: '/v1/schedules/:id', methods: { DELETE: (c, tenant) => remove(ctx, c, tenant) } },
+  {
+    path: '/v1/schedules/:id',
+    methods: { GET: (c, tenant) => get(ctx, c, tenant), DELETE: (c, tenant) => remove(ctx, c, tenant) },
+  },
 ]
 
 async function list(ctx: ApiContext, c: Context, tenant: string): Promise<Response> {
-  checkQuery(noQuery, new URL(c.req.url).searchParams)
+  checkQuery(noQuery, c.req.url)
   const stored = await ctx.store.listSchedules(tenant)
   const states = new Map(stored.map(({ id, state }) => [id, state]))
   const now = ctx.clock.now()
@@ -35,8 +38,19 @@ async function list(ctx: ApiContext, c: Context, tenant: string): Promise<Respon
   })
 }
 
+async function get(ctx: ApiContext, c: Context, tenant: string): Promise<Response> {
+  checkQuery(noQuery, c.req.url)
+  const ref = { tenant, id: c.req.param('id') ?? '' }
+  const known = SCHEDULE_ID.test(ref.id)
+  const stored = known ? await ctx.store.getSchedule(ref) : undefined
+  const found = stored?.schedule ?? (known ? await ctx.schedules?.get(ref) : undefined)
+  if (!found)
+    throw new SubledgerError('unknown_schedule', 'There is no such schedule. GET /v1/schedules lists all of them.')
+  return c.json(view(found, stored?.state ?? NO_STATE, stored?.schedule ? 'api' : 'file', ctx.clock.now()))
+}
+
 async function create(ctx: ApiContext, c: Context, tenant: string): Promise<Response> {
-  checkQuery(noQuery, new URL(c.req.url).searchParams)
+  checkQuery(noQuery, c.req.url)
   const body = checkBody(scheduleBody, await readJson(c.req.raw, ctx.settings.limits?.bodyBytes))
   const now = ctx.clock.now()
   const draft = readBody(body, '', now)
@@ -75,7 +89,7 @@ async function firstTick(
 }
 
 async function remove(ctx: ApiContext, c: Context, tenant: string): Promise<Response> {
-  checkQuery(noQuery, new URL(c.req.url).searchParams)
+  checkQuery(noQuery, c.req.url)
   const { id } = await findSchedule(ctx, tenant, c.req.param('id') ?? '')
   await removeSchedule(ctx, { tenant, id })
   return c.body(null, 204)

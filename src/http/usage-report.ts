@@ -40,7 +40,7 @@ export const usageReportRoutes = (ctx: ApiContext): Route[] => [
 ]
 
 async function usageReport(ctx: ApiContext, c: Context, tenant: string): Promise<Response> {
-  const query = checkQuery(reportQuery, new URL(c.req.url).searchParams)
+  const query = checkQuery(reportQuery, c.req.url)
   const { from, to } = readDays(query, dayOf(ctx.clock.now()))
   const groupBy = readGroups(query.groupBy)
   const rows = await readRows(ctx, tenant, from, to)

@@ -36,6 +36,7 @@ describe('over the API', () => {
     expect([made.status, made.headers.get('location')]).toEqual([201, `/v1/schedules/${made.body.scheduleId}`])
     expect(made.body).toMatchObject({ source: 'api', expression: 'cron(0 3 * * ? *)', overlap: 'skip', team: 'echo' })
     expect((await api.get<List>('/v1/schedules')).body.schedules).toEqual([made.body])
+    expect((await api.get(made.headers.get('location')!)).body).toEqual(made.body)
     expect((await api.send(`/v1/schedules/${made.body.scheduleId}`, { method: 'DELETE' })).status).toBe(204)
     expect((await api.get<List>('/v1/schedules')).body.schedules).toEqual([])
     expectProblem(
@@ -77,7 +78,8 @@ describe('over the API', () => {
     const { body } = await api.post<ScheduleView>('/v1/schedules', good)
     const foreign = createApp(api.ctx, { tenantOf: () => 'foreign' })
     expect(await (await foreign.request('/v1/schedules')).json()).toEqual({ schedules: [] })
-    expect((await foreign.request(`/v1/schedules/${body.scheduleId}`, { method: 'DELETE' })).status).toBe(404)
+    for (const method of ['GET', 'DELETE'])
+      expect((await foreign.request(`/v1/schedules/${body.scheduleId}`, { method })).status).toBe(404)
   })
 
   test.each<[string, object, string]>([
@@ -155,6 +157,23 @@ schedules:
     expect(await schedules.list('theirs')).toEqual([])
     expect(await schedules.get({ tenant: 'theirs', id: 'nightly' })).toBeUndefined()
     expect(await schedules.get({ tenant: 'ours', id: 'hourly' })).toBeUndefined()
+  })
+
+  test('one is told by its name, with what it has done, and is not ended over the API', async () => {
+    await write('schedules: { nightly: { rate: 1 day, team: echo, input: go, budget: { tokens: 1000 } } }')
+    const api = openApi()
+    const schedules = createFileSchedules(folder, 'local')
+    const ctx = { ...api.ctx, schedules }
+    const app = createApp(ctx, { tenantOf: () => 'local' })
+    await tick(ctx, { tenant: 'local', id: 'nightly' }, api.ctx.clock.now())
+    await api.invoker.drain()
+    const one = await (await app.request('/v1/schedules/nightly')).json()
+    expect(one).toMatchObject({ scheduleId: 'nightly', source: 'file', lastTicks: [{ outcome: 'started' }] })
+    expect(await (await app.request('/v1/schedules')).json()).toEqual({ schedules: [one] })
+    for (const id of ['weekly', 'a b', '..%2f', '%00'])
+      expect(await (await app.request(`/v1/schedules/${id}`)).json()).toMatchObject({ code: 'unknown_schedule' })
+    expect((await app.request('/v1/schedules/nightly', { method: 'DELETE' })).status).toBe(404)
+    await api.close()
   })
 
   test('there are none without it', async () => {

@@ -24,6 +24,15 @@ export const SCHEDULE_OPERATIONS: readonly Operation[] = [
     refusals: ['unknown_team', 'bad_team', 'unknown_agent', 'unpriced_model', 'unknown_schedule'],
   },
   {
+    method: 'GET',
+    path: '/v1/schedules/{id}',
+    id: 'getSchedule',
+    summary: 'A schedule, also one of the file',
+    query: noQuery,
+    answer: ok(schedule, 'The schedule'),
+    refusals: ['unknown_schedule'],
+  },
+  {
     method: 'DELETE',
     path: '/v1/schedules/{id}',
     id: 'deleteSchedule',
