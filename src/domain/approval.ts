@@ -1,5 +1,7 @@
 import { SESSION_ID } from './ids.ts'
+import { MAX_PRINCIPAL_BYTES } from './limits.ts'
 import type { SessionHeader } from './session.ts'
+import { byteLength } from './text.ts'
 
 /** What became of a question. */
 export interface Decision {
@@ -10,6 +12,14 @@ export interface Decision {
   readonly at: number
   readonly note: string | null
 }
+
+/** Whether this may stand as the name of somebody: a text that can be stored, and shown on one line. */
+export const isPrincipal = (name: unknown): name is string =>
+  typeof name === 'string' &&
+  name !== '' &&
+  name.isWellFormed() &&
+  !/[\p{Cc}\u2028\u2029]/u.test(name) &&
+  byteLength(name) <= MAX_PRINCIPAL_BYTES
 
 /** A tool call that somebody is asked about: call `index` of answer `n` of a session. */
 export interface Approval {

@@ -33,6 +33,8 @@ export const DEFAULT_OUTPUT_CAP = 32_768
 export const MAX_TOOL_CALLS = 1_000
 /** Tool calls of one answer that are asked about; each further one is told so. They stand in the session's header. */
 export const MAX_APPROVALS = 100
+/** Bytes of the name of who decides: an ARN with a path has some 700 at most, the subject of a token should have 255. */
+export const MAX_PRINCIPAL_BYTES = 1_024
 /** Characters of the note of a decision. */
 export const MAX_NOTE = 1_000
 /** Bytes of one tool result that is made of the outputs of sessions. */

@@ -4,7 +4,7 @@ import { definitionHash, rootSessionId, TENANT } from '../domain/ids.ts'
 import { DEFAULT_MAX_CONCURRENCY, MAX_TAG_BYTES, MAX_TAGS } from '../domain/limits.ts'
 import type { Amount } from '../domain/money.ts'
 import { effectiveLimit, firstGrant } from '../domain/outer-limit.ts'
-import { FIRST_INPUT_REF, type Run, type RunInput, type RunRef } from '../domain/run.ts'
+import { FIRST_INPUT_REF, isGone, type Run, type RunInput, type RunRef } from '../domain/run.ts'
 import { findAgent, type TeamDefinition } from '../domain/team.ts'
 import { byteLength } from '../domain/text.ts'
 import type { EngineContext } from './context.ts'
@@ -36,7 +36,7 @@ export interface StartRun {
 /**
  * Freezes the team and its prices, stores input and run, puts the root's header and invokes it. A crash between two of
  * these writes leaves nothing (before W1) or a run that the sweep goes on with.
- * @throws SubledgerError unknown_team, unknown_agent, bad_team, bad_request, unpriced_model, too_many_runs
+ * @throws SubledgerError unknown_team, unknown_agent, bad_team, bad_request, unpriced_model, too_many_runs, unknown_run
  */
 export async function startRun(ctx: EngineContext, request: StartRun): Promise<Run> {
   const limits = ctx.settings.limits ?? DEFAULT_LIMITS
@@ -98,7 +98,8 @@ export async function startRun(ctx: EngineContext, request: StartRun): Promise<R
 
 /** What may be left to do of a run that is there: whoever began it may have died behind any of its writes. */
 async function goOnWith(ctx: EngineContext, ref: RunRef): Promise<Run | undefined> {
-  const run = await ctx.store.getRun(ref, { consistent: true })
+  const run = await ctx.store.getRun(ref, { consistent: true, gone: true })
+  if (run && isGone(run, ctx.clock.now())) gone(ref)
   // from what is stored: the team's file may say something else by now
   if (run?.status === 'running' && run.round === 1) await putRoot(ctx, run, await definitionOf(ctx, run))
   return run

@@ -1,4 +1,5 @@
 import { type Context, Hono } from 'hono'
+import { isPrincipal } from '../domain/approval.ts'
 import { SubledgerError } from '../domain/errors.ts'
 import { TENANT } from '../domain/ids.ts'
 import type { ApiContext, Handler, Route } from './api.ts'
@@ -11,6 +12,7 @@ import { eventRoutes } from './events/stream.ts'
 import { problemResponse } from './problem.ts'
 import { runRoutes } from './runs.ts'
 import { scheduleRoutes } from './schedules.ts'
+import { checkQuery, noQuery } from './schemas.ts'
 import { sessionRoutes } from './sessions.ts'
 import { teamRoutes } from './teams.ts'
 import { usageReportRoutes } from './usage-report.ts'
@@ -83,6 +85,7 @@ export function createApp(ctx: ApiContext, options: AppOptions): Hono {
     const found = await options.tenantOf(request, env, scope)
     const { tenant, name } = typeof found === 'string' ? { tenant: found, name: null } : found
     if (!TENANT.test(tenant)) throw new Error('the tenant of the request is not a valid tenant name')
+    if (name !== null && !isPrincipal(name)) throw new Error('who makes the request has no name that can be stored')
     return [tenant, name]
   }
   const routes = [
@@ -104,7 +107,11 @@ export function createApp(ctx: ApiContext, options: AppOptions): Hono {
     refuseOthers(app, path, [...methods.keys()])
   }
   for (const { path, methods } of PUBLIC) {
-    for (const [method, handler] of Object.entries(methods)) app.on(method, path, (c) => handler(c, '', null))
+    for (const [method, handler] of Object.entries(methods))
+      app.on(method, path, (c) => {
+        checkQuery(noQuery, c.req.url)
+        return handler(c, '', null)
+      })
     refuseOthers(app, path, Object.keys(methods))
   }
   return app

@@ -1,13 +1,12 @@
 import type { Context } from 'hono'
 import { type Approval, approvalIdOf } from '../domain/approval.ts'
 import type { SessionRef } from '../domain/run.ts'
-import { byteLength } from '../domain/text.ts'
 import { decideApproval } from '../engine/approve.ts'
 import { type ApiContext, findRun, type Route, runRef } from './api.ts'
 import { readJson } from './body.ts'
 import { cursorScope, decodeCursor, encodeCursor } from './cursor.ts'
 import { once } from './idempotency.ts'
-import { collect } from './paging.ts'
+import { bytesOf, collect } from './paging.ts'
 import { acceptRun } from './runs.ts'
 import { approvalBody, checkBody, checkQuery, noQuery, pageQuery } from './schemas.ts'
 import type { Answer, approval } from './shapes.ts'
@@ -15,7 +14,7 @@ import { time } from './views/figures.ts'
 
 export type ApprovalView = Answer<typeof approval>
 
-/** Approvals that are shown with their session, the last ones, and bytes of their arguments. */
+/** Approvals that are shown with their session, the last ones, and bytes that they take in its answer. */
 const MOST_SHOWN = 100
 const MOST_BYTES = 1_000_000
 
@@ -28,7 +27,7 @@ export const approvalRoutes = (ctx: ApiContext): Route[] => [
 ]
 
 async function list(ctx: ApiContext, c: Context, tenant: string): Promise<Response> {
-  const query = checkQuery(pageQuery, new URL(c.req.url).searchParams)
+  const query = checkQuery(pageQuery, c.req.url)
   const ref = runRef(c, tenant)
   const scope = cursorScope('approvals', tenant, ref.runId)
   const after = decodeCursor(scope, query.cursor)
@@ -48,15 +47,16 @@ async function list(ctx: ApiContext, c: Context, tenant: string): Promise<Respon
 }
 
 async function decide(ctx: ApiContext, c: Context, tenant: string, by: string | null): Promise<Response> {
-  checkQuery(noQuery, new URL(c.req.url).searchParams)
+  checkQuery(noQuery, c.req.url)
   const ref = runRef(c, tenant)
   const approvalId = c.req.param('approvalId') ?? ''
   const body = checkBody(approvalBody, await readJson(c.req.raw, ctx.settings.limits?.bodyBytes))
-  // the decision stands by itself: a retry needs no name to find it
-  const token = () => 'approval'
-  return once(ctx, c, tenant, body, token, async () =>
-    acceptRun(ctx, c, await decideApproval(ctx, ref, approvalId, { ...body, by })),
-  )
+  return once(ctx, c, tenant, body, {
+    // the decision stands by itself: a retry needs no name to find it
+    token: () => 'approval',
+    stands: () => findRun(ctx, ref),
+    work: async () => acceptRun(ctx, c, await decideApproval(ctx, ref, approvalId, { ...body, by })),
+  })
 }
 
 /** What a session has asked people about. */
@@ -67,7 +67,7 @@ export async function sessionApprovals(ctx: ApiContext, ref: SessionRef): Promis
   let bytes = 0
   for (const a of all.slice(-MOST_SHOWN).reverse()) {
     const one = await view(answers, ref, a)
-    bytes += byteLength(one.arguments)
+    bytes += bytesOf(one)
     if (bytes > MOST_BYTES && shown.length > 0) break
     shown.unshift(one)
   }

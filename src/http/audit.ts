@@ -4,10 +4,10 @@ import { formatUsd } from '../domain/money.ts'
 import type { RunRef } from '../domain/run.ts'
 import { auditRun } from '../engine/audit.ts'
 import { settleReceipts } from '../engine/receipts.ts'
-import { type ApiContext, type Route, runRef } from './api.ts'
+import { type ApiContext, findRun, type Route, runRef } from './api.ts'
 import { readJson } from './body.ts'
 import { once } from './idempotency.ts'
-import { checkBody, checkQuery, noQuery } from './schemas.ts'
+import { checkBody, checkQuery, noQuery, wellFormed } from './schemas.ts'
 import type { Answer, audit as auditAnswer, receipts as receiptsAnswer } from './shapes.ts'
 
 /** Receipts of one request. */
@@ -19,7 +19,7 @@ export const auditRoutes = (ctx: ApiContext): Route[] => [
 ]
 
 async function audit(ctx: ApiContext, c: Context, tenant: string): Promise<Response> {
-  checkQuery(noQuery, new URL(c.req.url).searchParams)
+  checkQuery(noQuery, c.req.url)
   const report: Answer<typeof auditAnswer> = await auditRun(ctx, runRef(c, tenant))
   return c.json(report)
 }
@@ -28,18 +28,15 @@ async function audit(ctx: ApiContext, c: Context, tenant: string): Promise<Respo
 export type ReceiptsView = Answer<typeof receiptsAnswer>
 
 async function receipts(ctx: ApiContext, c: Context, tenant: string): Promise<Response> {
-  checkQuery(noQuery, new URL(c.req.url).searchParams)
+  checkQuery(noQuery, c.req.url)
   const ref = runRef(c, tenant)
   const body = checkBody(receiptsBody, await readJson(c.req.raw))
-  // settled by comparison with what is booked, so a repeated request needs no name of its own
-  return once(
-    ctx,
-    c,
-    tenant,
-    body,
-    () => 'receipts',
-    async () => c.json(await settled(ctx, ref, body)),
-  )
+  return once(ctx, c, tenant, body, {
+    // settled by comparison with what is booked, so a repeated request needs no name of its own
+    token: () => 'receipts',
+    stands: () => findRun(ctx, ref),
+    work: async () => c.json(await settled(ctx, ref, body)),
+  })
 }
 
 async function settled(ctx: ApiContext, ref: RunRef, body: z.infer<typeof receiptsBody>): Promise<ReceiptsView> {
@@ -75,7 +72,7 @@ const count = z
 const some = z._default(count, 0)
 const name = z
   .string({ error: 'must be a string' })
-  .check(z.maxLength(256, { error: 'must have at most 256 characters' }))
+  .check(z.maxLength(256, { error: 'must have at most 256 characters' }), wellFormed)
 const timeText = 'must be a time as ISO 8601 in UTC, such as 2026-01-31T12:00:00Z'
 
 const receipt = z

@@ -57,13 +57,28 @@ function checkMediaType(headers: Headers): void {
   }
 }
 
+/** Its sender has gone away in the middle of it: there is nobody whom an answer would reach. */
+export class BrokenBody extends SubledgerError {
+  constructor(cause: unknown) {
+    super('bad_request', 'The body broke off before its end: send the request again.', { cause })
+  }
+}
+
+async function* chunksOf(body: Request['body']): AsyncGenerator<Uint8Array> {
+  try {
+    yield* body ?? []
+  } catch (fault) {
+    throw new BrokenBody(fault)
+  }
+}
+
 async function readBytes(request: Request, most: number): Promise<Uint8Array> {
   const tooLarge = () =>
     new SubledgerError('too_large', `The body is larger than ${most} bytes, the most that is accepted.`)
   if (Number(request.headers.get('content-length') ?? 0) > most) throw tooLarge()
   const chunks: Uint8Array[] = []
   let size = 0
-  for await (const chunk of request.body ?? []) {
+  for await (const chunk of chunksOf(request.body)) {
     size += chunk.length
     if (size > most) throw tooLarge()
     chunks.push(chunk)

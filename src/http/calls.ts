@@ -17,7 +17,7 @@ export const bookRoutes = (ctx: ApiContext): Route[] => [
 ]
 
 async function listCalls(ctx: ApiContext, c: Context, tenant: string): Promise<Response> {
-  const query = checkQuery(pageQuery, new URL(c.req.url).searchParams)
+  const query = checkQuery(pageQuery, c.req.url)
   const ref = runRef(c, tenant)
   const scope = cursorScope('calls', tenant, ref.runId)
   const after = decodeCursor(scope, query.cursor)
@@ -30,7 +30,7 @@ async function listCalls(ctx: ApiContext, c: Context, tenant: string): Promise<R
 }
 
 async function usage(ctx: ApiContext, c: Context, tenant: string): Promise<Response> {
-  checkQuery(noQuery, new URL(c.req.url).searchParams)
+  checkQuery(noQuery, c.req.url)
   const ref = runRef(c, tenant)
   const { run, headers } = await ctx.store.getRunWithSessions(ref)
   if (!run) throw unknownRun(ref.runId)

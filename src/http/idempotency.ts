@@ -11,21 +11,28 @@ const WAIT_MS = 2_000
 const LOOK_MS = 50
 const KEY = /^[\x21-\x7e]{1,255}$/
 
+export interface Once {
+  /** makes the token of a first request */
+  token(): string | Promise<string>
+  /** before an answer is given again. @throws SubledgerError when what it tells of has been deleted since */
+  stands?(token: string): Promise<unknown>
+  /** does the work, or what is left of it, in the name of the token; undefined: there is no key */
+  work(token: string | undefined): Promise<Response>
+}
+
 /**
  * Does the work of a POST once for each `Idempotency-Key`, tenant and path, for a day: the same body gets the same answer,
  * also while that is being made; another body is refused. The record is put before the work, with a token that names what
- * the work makes, so a retry after a crash finds it and finishes it. A refused request leaves no record.
+ * the work makes, so a retry after a crash finds it and finishes it. A refused request leaves no record. What may be
+ * refused at another time than the first one is looked at in the work, so that it keeps nobody from his answer.
  * @param body what was sent, parsed: spaces and the order of keys do not make another body
- * @param token makes the token of a first request
- * @param work does the work, or what is left of it, in the name of the token; undefined: there is no key
  */
 export async function once(
   ctx: ApiContext,
   c: Context,
   tenant: string,
   body: unknown,
-  token: () => string | Promise<string>,
-  work: (token: string | undefined) => Promise<Response>,
+  { token, stands, work }: Once,
 ): Promise<Response> {
   const key = c.req.header('idempotency-key')
   if (key === undefined) return work(undefined)
@@ -36,22 +43,22 @@ export async function once(
   }
   const ref: OnceRef = { tenant, route: `${c.req.method} ${c.req.path}`, key }
   const record = await findOrPut(ctx, ref, hashOf(body), token)
-  if (record.answer) return replay(c, record.answer)
+  if (record.answer) {
+    await stands?.(record.token)
+    return replay(c, record.answer)
+  }
   try {
     return await keep(ctx, c, ref, record, await work(record.token))
   } catch (e) {
-    if (SubledgerError.is(e) && e.status < 500) await ctx.store.releaseOnce(ref, record.token)
+    // a run that was deleted since keeps the key used: it must not start another
+    if (SubledgerError.is(e) && e.status < 500 && e.code !== 'unknown_run')
+      await ctx.store.releaseOnce(ref, record.token)
     throw e
   }
 }
 
 /** The record under which this request works, or is answered. */
-async function findOrPut(
-  ctx: ApiContext,
-  ref: OnceRef,
-  bodyHash: string,
-  token: () => string | Promise<string>,
-): Promise<OnceRecord> {
+async function findOrPut(ctx: ApiContext, ref: OnceRef, bodyHash: string, token: Once['token']): Promise<OnceRecord> {
   const { store, clock } = ctx
   const mine = await token()
   for (;;) {

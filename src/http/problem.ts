@@ -1,6 +1,7 @@
 import type { Context } from 'hono'
 import { ERRORS, SubledgerError } from '../domain/errors.ts'
 import type { Logger } from '../ports.ts'
+import { BrokenBody } from './body.ts'
 import type { Answer, problem } from './shapes.ts'
 
 /** The one way out for everything that is refused or goes wrong: `application/problem+json` (RFC 9457). */
@@ -19,10 +20,19 @@ export function problemResponse(c: Context, thrown: unknown, log: Logger): Respo
   if (!known || known.code === 'internal') {
     log.error('request failed', { method: c.req.method, path: c.req.path, error: errorText(thrown) })
   }
+  if (thrown instanceof BrokenBody)
+    log.info('a request broke off', { method: c.req.method, path: c.req.path, fault: String(thrown.cause) })
   if (known?.code === 'keys_unavailable') log.error('token not checked', { error: errorText(known.cause) })
   const error = known && known.code !== 'internal' ? known : FAULT
-  const { title, status, retryable } = ERRORS[error.code]
-  const problem: Problem = {
+  const { status, retryable } = ERRORS[error.code]
+  if ((status === 503 || status === 429) && retryable) c.header('Retry-After', '1')
+  c.header('Content-Type', 'application/problem+json')
+  return c.body(JSON.stringify(problemOf(error)), status)
+}
+
+export function problemOf(error: SubledgerError): Problem {
+  const { title, status } = ERRORS[error.code]
+  return {
     type: `urn:subledger:error:${error.code}`,
     title,
     status,
@@ -30,9 +40,6 @@ export function problemResponse(c: Context, thrown: unknown, log: Logger): Respo
     detail: error.message,
     ...(error.issues.length > 0 && { errors: error.issues }),
   }
-  if ((status === 503 || status === 429) && retryable) c.header('Retry-After', '1')
-  c.header('Content-Type', 'application/problem+json')
-  return c.body(JSON.stringify(problem), status)
 }
 
 const errorText = (thrown: unknown): string =>

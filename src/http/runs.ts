@@ -52,19 +52,16 @@ export const runRoutes = (ctx: ApiContext): Route[] => [
 ]
 
 async function createRun(ctx: ApiContext, c: Context, tenant: string): Promise<Response> {
-  const { dryRun } = checkQuery(startQuery, new URL(c.req.url).searchParams)
+  const { dryRun } = checkQuery(startQuery, c.req.url)
   const value = await readJson(c.req.raw, ctx.settings.limits?.bodyBytes)
   refuseFields(value, { webhook: 'A webhook' })
   const body = checkBody(createRunBody, value)
   if (dryRun === 'true') return c.json(estimateView(await estimateRun(ctx, { ...body, tenant }), body.agent))
-  return once(
-    ctx,
-    c,
-    tenant,
-    body,
-    () => ctx.ids.runId(ctx.clock.now()),
-    (runId) => start(ctx, c, { ...body, tenant, runId }),
-  )
+  return once(ctx, c, tenant, body, {
+    token: () => ctx.ids.runId(ctx.clock.now()),
+    stands: (runId) => findRun(ctx, { tenant, runId }),
+    work: (runId) => start(ctx, c, { ...body, tenant, runId }),
+  })
 }
 
 async function start(ctx: ApiContext, c: Context, request: StartRun): Promise<Response> {
@@ -90,7 +87,7 @@ async function warningsOf(ctx: ApiContext, run: Run): Promise<string[]> {
 }
 
 async function listRuns(ctx: ApiContext, c: Context, tenant: string): Promise<Response> {
-  const query = checkQuery(listRunsQuery, new URL(c.req.url).searchParams)
+  const query = checkQuery(listRunsQuery, c.req.url)
   const scope = cursorScope('runs', tenant, query.status, query.team)
   const filter = {
     ...(query.status !== undefined && { status: query.status }),
@@ -107,47 +104,58 @@ async function listRuns(ctx: ApiContext, c: Context, tenant: string): Promise<Re
 }
 
 async function getRun(ctx: ApiContext, c: Context, tenant: string): Promise<Response> {
-  const { exact } = checkQuery(runQuery, new URL(c.req.url).searchParams)
+  const { exact } = checkQuery(runQuery, c.req.url)
   const ref = runRef(c, tenant)
   const { run, headers } = await readTree(ctx, ref)
   return c.json(await view(ctx, run, headers, { texts: true, exact: exact === 'true' }))
 }
 
 async function remove(ctx: ApiContext, c: Context, tenant: string): Promise<Response> {
-  checkQuery(noQuery, new URL(c.req.url).searchParams)
+  checkQuery(noQuery, c.req.url)
   await deleteRun(ctx, runRef(c, tenant))
   return c.body(null, 204)
 }
 
 async function input(ctx: ApiContext, c: Context, tenant: string): Promise<Response> {
-  checkQuery(noQuery, new URL(c.req.url).searchParams)
+  checkQuery(noQuery, c.req.url)
   const ref = runRef(c, tenant)
   const body = checkBody(inputBody, await readJson(c.req.raw, ctx.settings.limits?.bodyBytes))
   const token = async () => `${(await findRun(ctx, ref)).round}.${ctx.ids.nonce()}`
-  return once(ctx, c, tenant, body, token, async (name) => {
-    const [seenRound, inputRef] = name?.split('.') ?? []
-    const run = await addInput(ctx, ref, body.input, inputRef ? { seenRound: Number(seenRound), inputRef } : undefined)
-    const { headers } = await readTree(ctx, ref)
-    return accepted(c, { ...(await view(ctx, run, headers, { texts: false })), input: body.input })
+  return once(ctx, c, tenant, body, {
+    token,
+    work: async (name) => {
+      const [seenRound, inputRef] = name?.split('.') ?? []
+      const run = await addInput(
+        ctx,
+        ref,
+        body.input,
+        inputRef ? { seenRound: Number(seenRound), inputRef } : undefined,
+      )
+      const { headers } = await readTree(ctx, ref)
+      return accepted(c, { ...(await view(ctx, run, headers, { texts: false })), input: body.input })
+    },
   })
 }
 
 async function retry(ctx: ApiContext, c: Context, tenant: string): Promise<Response> {
-  checkQuery(noQuery, new URL(c.req.url).searchParams)
+  checkQuery(noQuery, c.req.url)
   const ref = runRef(c, tenant)
   const body = checkBody(retryBody, await readOptionalJson(c.req.raw, ctx.settings.limits?.bodyBytes))
   const token = async () => `${(await findRun(ctx, ref)).round}.${ctx.ids.nonce()}`
-  return once(ctx, c, tenant, body, token, async (name) => {
-    const [seenRound, retryRef] = name?.split('.') ?? []
-    const sent = retryRef ? { seenRound: Number(seenRound), retryRef } : undefined
-    const run = await retryRun(ctx, ref, body.sessions, sent)
-    const { headers } = await readTree(ctx, ref)
-    return accepted(c, await view(ctx, run, headers, { texts: true }))
+  return once(ctx, c, tenant, body, {
+    token,
+    work: async (name) => {
+      const [seenRound, retryRef] = name?.split('.') ?? []
+      const sent = retryRef ? { seenRound: Number(seenRound), retryRef } : undefined
+      const run = await retryRun(ctx, ref, body.sessions, sent)
+      const { headers } = await readTree(ctx, ref)
+      return accepted(c, await view(ctx, run, headers, { texts: true }))
+    },
   })
 }
 
 async function budget(ctx: ApiContext, c: Context, tenant: string): Promise<Response> {
-  checkQuery(noQuery, new URL(c.req.url).searchParams)
+  checkQuery(noQuery, c.req.url)
   const ref = runRef(c, tenant)
   const body = checkBody(budgetBody, await readJson(c.req.raw))
   const run = await changeBudget(ctx, ref, body)
@@ -156,16 +164,25 @@ async function budget(ctx: ApiContext, c: Context, tenant: string): Promise<Resp
 }
 
 async function cancel(ctx: ApiContext, c: Context, tenant: string): Promise<Response> {
-  checkQuery(noQuery, new URL(c.req.url).searchParams)
+  checkQuery(noQuery, c.req.url)
   const ref = runRef(c, tenant)
   await readNothing(c.req.raw)
   const token = async () => `${(await findRun(ctx, ref)).round}`
-  return once(ctx, c, tenant, {}, token, async (round) => {
-    const seen = round === undefined ? undefined : await findRun(ctx, ref)
-    // the round that was to be cancelled has ended since, and another one is nobody's to stop
-    const over = seen !== undefined && seen.round !== Number(round)
-    return acceptRun(ctx, c, over ? seen : await cancelRun(ctx, ref))
-  })
+  return once(
+    ctx,
+    c,
+    tenant,
+    {},
+    {
+      token,
+      work: async (round) => {
+        const seen = round === undefined ? undefined : await findRun(ctx, ref)
+        // the round that was to be cancelled has ended since, and another one is nobody's to stop
+        const over = seen !== undefined && seen.round !== Number(round)
+        return acceptRun(ctx, c, over ? seen : await cancelRun(ctx, ref))
+      },
+    },
+  )
 }
 
 /** The answer of what changes a run: 202, and the run as it is then. */

@@ -18,11 +18,14 @@ export const scheduleRoutes = (ctx: ApiContext): Route[] => [
     path: '/v1/schedules',
     methods: { GET: (c, tenant) => list(ctx, c, tenant), POST: (c, tenant) => create(ctx, c, tenant) },
   },
-  { path: '/v1/schedules/:id', methods: { DELETE: (c, tenant) => remove(ctx, c, tenant) } },
+  {
+    path: '/v1/schedules/:id',
+    methods: { GET: (c, tenant) => get(ctx, c, tenant), DELETE: (c, tenant) => remove(ctx, c, tenant) },
+  },
 ]
 
 async function list(ctx: ApiContext, c: Context, tenant: string): Promise<Response> {
-  checkQuery(noQuery, new URL(c.req.url).searchParams)
+  checkQuery(noQuery, c.req.url)
   const stored = await ctx.store.listSchedules(tenant)
   const states = new Map(stored.map(({ id, state }) => [id, state]))
   const now = ctx.clock.now()
@@ -35,40 +38,71 @@ async function list(ctx: ApiContext, c: Context, tenant: string): Promise<Respon
   })
 }
 
+async function get(ctx: ApiContext, c: Context, tenant: string): Promise<Response> {
+  checkQuery(noQuery, c.req.url)
+  const ref = { tenant, id: c.req.param('id') ?? '' }
+  const known = SCHEDULE_ID.test(ref.id)
+  const stored = known ? await ctx.store.getSchedule(ref) : undefined
+  const found = stored?.schedule ?? (known ? await ctx.schedules?.get(ref) : undefined)
+  if (!found)
+    throw new SubledgerError('unknown_schedule', 'There is no such schedule. GET /v1/schedules lists all of them.')
+  return c.json(view(found, stored?.state ?? NO_STATE, stored?.schedule ? 'api' : 'file', ctx.clock.now()))
+}
+
 async function create(ctx: ApiContext, c: Context, tenant: string): Promise<Response> {
-  checkQuery(noQuery, new URL(c.req.url).searchParams)
+  checkQuery(noQuery, c.req.url)
   const body = checkBody(scheduleBody, await readJson(c.req.raw, ctx.settings.limits?.bodyBytes))
   const now = ctx.clock.now()
   const draft = readBody(body, '', now)
-  // what could never start is refused now, and not when nobody looks
-  await checkStart(ctx, { ...draft.run, tenant })
   if (byteLength(JSON.stringify(draft)) > MAX_SCHEDULE_BYTES)
     throw new SubledgerError('too_large', `A schedule may have at most ${MAX_SCHEDULE_BYTES} bytes.`)
-  const first = readSchedule(draft.expression, draft.timezone, now)(now)
-  if (first === undefined) throw invalid('/cron', 'does not come again')
-  return once(ctx, c, tenant, body, ctx.ids.nonce, async (name) => {
-    const id = name ?? ctx.ids.nonce()
-    const all = await ctx.store.listSchedules(tenant)
-    // a retry finds its own among them
-    if (all.length >= MAX_SCHEDULES && !all.some((s) => s.id === id))
-      throw new SubledgerError('bad_request', `There are ${MAX_SCHEDULES} schedules already: delete one first.`)
-    const { schedule, state } = await makeSchedule(ctx, tenant, { ...draft, id }, first)
-    c.header('Location', `/v1/schedules/${id}`)
-    return c.json(view(schedule, state, 'api', now), 201)
+  return once(ctx, c, tenant, body, {
+    token: ctx.ids.nonce,
+    stands: (id) => findSchedule(ctx, tenant, id),
+    work: async (name) => {
+      const id = name ?? ctx.ids.nonce()
+      const made = (await ctx.store.listSchedules(tenant)).filter((s) => s.schedule)
+      // a retry finds its own among them: what may be refused by now was looked at when it was made
+      const begun = made.find((s) => s.id === id)
+      const first = begun ? (begun.state.dueAt ?? now) : await firstTick(ctx, tenant, draft, made.length, now)
+      const { schedule, state } = await makeSchedule(ctx, tenant, { ...draft, id }, first)
+      c.header('Location', `/v1/schedules/${id}`)
+      return c.json(view(schedule, state, 'api', now), 201)
+    },
   })
 }
 
+/** @throws SubledgerError when it cannot be made now: what could never start is refused here, and not when nobody looks */
+async function firstTick(
+  ctx: ApiContext,
+  tenant: string,
+  { run, expression, timezone }: Schedule,
+  others: number,
+  now: number,
+): Promise<number> {
+  await checkStart(ctx, { ...run, tenant })
+  const first = readSchedule(expression, timezone, now)(now)
+  if (first === undefined) throw invalid('/cron', 'does not come again')
+  if (others >= MAX_SCHEDULES)
+    throw new SubledgerError('bad_request', `There are ${MAX_SCHEDULES} schedules already: delete one first.`)
+  return first
+}
+
 async function remove(ctx: ApiContext, c: Context, tenant: string): Promise<Response> {
-  checkQuery(noQuery, new URL(c.req.url).searchParams)
-  const id = c.req.param('id') ?? ''
-  const found = SCHEDULE_ID.test(id) ? await ctx.store.getSchedule({ tenant, id }) : undefined
-  if (!found?.schedule)
-    throw new SubledgerError(
-      'unknown_schedule',
-      'There is no such schedule that was made over the API. GET /v1/schedules lists them; one of a file is ended there.',
-    )
+  checkQuery(noQuery, c.req.url)
+  const { id } = await findSchedule(ctx, tenant, c.req.param('id') ?? '')
   await removeSchedule(ctx, { tenant, id })
   return c.body(null, 204)
+}
+
+/** One that was made over the API. @throws SubledgerError unknown_schedule */
+async function findSchedule(ctx: ApiContext, tenant: string, id: string): Promise<{ id: string }> {
+  const found = SCHEDULE_ID.test(id) ? await ctx.store.getSchedule({ tenant, id }) : undefined
+  if (found?.schedule) return { id }
+  throw new SubledgerError(
+    'unknown_schedule',
+    'There is no such schedule that was made over the API. GET /v1/schedules lists them; one of a file is ended there.',
+  )
 }
 
 /** @throws SubledgerError bad_request when it tells no time */

@@ -1,3 +1,4 @@
+import { isUtf8 } from 'node:buffer'
 import * as z from 'zod/mini'
 import { type InputIssue, SubledgerError } from '../domain/errors.ts'
 import { HIGHEST_MAX_CONCURRENCY, MAX_NOTE, MAX_TAG_BYTES, MAX_TAGS, MAX_TASKS } from '../domain/limits.ts'
@@ -12,7 +13,7 @@ const MAX_PAGE = 100
 const DEFAULT_PAGE = 25
 const RUN_STATUSES = ['running', 'waiting', 'completed', 'failed', 'cancelled'] as const
 
-const wellFormed = z.refine<string>((t) => t.isWellFormed(), { error: 'holds half of a surrogate pair' })
+export const wellFormed = z.refine<string>((t) => t.isWellFormed(), { error: 'holds half of a surrogate pair' })
 const filled = z.refine<string>((t) => t.trim() !== '', { error: 'must not be empty' })
 /** What the OpenAPI document says of a refinement, which JSON Schema cannot be made of. */
 const isFilled = z.meta({ minLength: 1, pattern: '\\S' })
@@ -258,15 +259,31 @@ function asWritten(body: unknown): unknown {
 const isObject = (value: unknown): value is { readonly [key: string]: unknown } =>
   typeof value === 'object' && value !== null && !Array.isArray(value)
 
-/** @throws SubledgerError bad_request with `?name` of each parameter that is wrong, unknown or given twice */
-export function checkQuery<S extends z.ZodMiniType>(schema: S, query: URLSearchParams): z.infer<S> {
+/**
+ * @param url of the request
+ * @throws SubledgerError bad_request with `?name` of each parameter that is wrong, unknown or given twice
+ */
+export function checkQuery<S extends z.ZodMiniType>(schema: S, url: string): z.infer<S> {
+  const { search, searchParams } = new URL(url)
   const values: { [name: string]: string } = Object.create(null)
-  for (const [key, value] of query) {
+  const broken = search
+    .slice(1)
+    .split('&')
+    .find((part) => !isText(part))
+  if (broken !== undefined) {
+    const [name = ''] = new URLSearchParams(broken).keys()
+    throw invalid('The query', [{ path: `?${name}`, message: 'is not valid UTF-8' }])
+  }
+  for (const [key, value] of searchParams) {
     if (key in values) throw invalid('The query', [{ path: `?${key}`, message: 'is given twice' }])
     values[key] = value
   }
   return check(schema, values, 'The query', (path) => `?${path.join('.')}`)
 }
+
+/** Bytes that are no UTF-8 would be read as other characters than were sent, in silence. */
+const isText = (escaped: string): boolean =>
+  (escaped.match(/(?:%[0-9a-f]{2})+/gi) ?? []).every((bytes) => isUtf8(Buffer.from(bytes.replaceAll('%', ''), 'hex')))
 
 function check<S extends z.ZodMiniType>(
   schema: S,

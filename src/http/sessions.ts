@@ -23,7 +23,7 @@ export const sessionRoutes = (ctx: ApiContext): Route[] => [
 ]
 
 async function listSessions(ctx: ApiContext, c: Context, tenant: string): Promise<Response> {
-  const query = checkQuery(pageQuery, new URL(c.req.url).searchParams)
+  const query = checkQuery(pageQuery, c.req.url)
   const ref = runRef(c, tenant)
   const scope = cursorScope('sessions', tenant, ref.runId)
   const after = decodeCursor(scope, query.cursor)
@@ -43,7 +43,7 @@ async function listSessions(ctx: ApiContext, c: Context, tenant: string): Promis
 }
 
 async function getSession(ctx: ApiContext, c: Context, tenant: string): Promise<Response> {
-  checkQuery(noQuery, new URL(c.req.url).searchParams)
+  checkQuery(noQuery, c.req.url)
   const ref = sessionRef(c, tenant)
   const run = await findRun(ctx, ref)
   const header = await findSession(ctx, ref)
@@ -55,7 +55,7 @@ async function getSession(ctx: ApiContext, c: Context, tenant: string): Promise<
 }
 
 async function listMessages(ctx: ApiContext, c: Context, tenant: string): Promise<Response> {
-  const query = checkQuery(pageQuery, new URL(c.req.url).searchParams)
+  const query = checkQuery(pageQuery, c.req.url)
   const ref = sessionRef(c, tenant)
   const scope = cursorScope('messages', tenant, ref.runId, ref.sessionId)
   const after = decodeCursor(scope, query.cursor)

@@ -10,7 +10,7 @@ export const teamRoutes = (ctx: ApiContext): Route[] => [
     path: '/v1/teams',
     methods: {
       GET: async (c) => {
-        checkQuery(noQuery, new URL(c.req.url).searchParams)
+        checkQuery(noQuery, c.req.url)
         const teams = await ctx.teams.list()
         return c.json({ teams: teams.map(({ name, description }) => ({ name, description })) })
       },
@@ -20,7 +20,7 @@ export const teamRoutes = (ctx: ApiContext): Route[] => [
     path: '/v1/teams/:name',
     methods: {
       GET: async (c) => {
-        checkQuery(noQuery, new URL(c.req.url).searchParams)
+        checkQuery(noQuery, c.req.url)
         const team = await freezePrices(ctx.prices, await ctx.teams.get(c.req.param('name') ?? ''))
         return c.json(teamView(team, ctx.clock.now()))
       },

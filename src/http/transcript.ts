@@ -9,8 +9,6 @@ import { type MessageView, type Opening, openingMessages, turnMessages } from '.
 const CALLS_PER_READ = 40
 /** The results that a request brings are dated by the answer before it, which is read with it. */
 const MOST_BEFORE = 10
-/** Calls are numbered with six digits, and a read asks for some more than one. */
-const HIGHEST_CALL = 999_999 - CALLS_PER_READ
 
 /** A place in a transcript: `skip` messages of call `n` have been given; `answered` is the last accepted answer before. */
 interface Place {
@@ -67,6 +65,6 @@ function parsePlace(text: string | undefined): Place {
   if (text === undefined) return { n: 0, skip: 0, answered: -1 }
   const m = /^(\d{1,6})\.(\d{1,6})\.(-1|\d{1,6})$/.exec(text)
   const place = { n: Number(m?.[1]), skip: Number(m?.[2]), answered: Number(m?.[3]) }
-  if (m && place.n <= HIGHEST_CALL && place.answered < place.n) return place
+  if (m && place.answered < place.n) return place
   throw new SubledgerError('bad_cursor', 'The cursor is not valid here: use "next" of an answer, unchanged.')
 }

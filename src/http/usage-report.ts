@@ -1,14 +1,16 @@
 import type { Context } from 'hono'
 import * as z from 'zod/mini'
 import { type InputIssue, SubledgerError } from '../domain/errors.ts'
+import { MAX_TAGS, PAGE_BYTES } from '../domain/limits.ts'
 import { dayOf, dayStart, HOUR_MS, HOURS } from '../domain/report.ts'
 import type { ApiContext, Route } from './api.ts'
+import { bytesOf } from './paging.ts'
 import { checkQuery } from './schemas.ts'
 import { type DatedRow, type GroupBy, type SpendReport, spendCsv, spendReport, TAG } from './views/report.ts'
 
 /** Days of one report. */
 const MOST_DAYS = 366
-/** Lines of one report: with more an answer would outgrow what Lambda may send. */
+/** Lines of one report, beside the bytes of an answer: what is asked for by mistake is refused before it is reckoned out. */
 const MOST_ROWS = 5_000
 /** Days read at once. */
 const AT_ONCE = 16
@@ -22,7 +24,13 @@ export const reportQuery = z.strictObject({
   from: z.optional(day),
   to: z.optional(day),
   groupBy: z.optional(
-    z.string().check(z.describe('team, agent, model, outcome, day and tag:NAME, with commas between')),
+    z
+      .string()
+      .check(
+        z.describe(
+          'team, agent, model, outcome, day and tag:NAME, with commas between; one that holds a comma stands in double quotes',
+        ),
+      ),
   ),
   format: z.optional(z.enum(FORMATS, { error: `must be one of ${FORMATS.join(', ')}` })),
 })
@@ -32,12 +40,12 @@ export const usageReportRoutes = (ctx: ApiContext): Route[] => [
 ]
 
 async function usageReport(ctx: ApiContext, c: Context, tenant: string): Promise<Response> {
-  const query = checkQuery(reportQuery, new URL(c.req.url).searchParams)
+  const query = checkQuery(reportQuery, c.req.url)
   const { from, to } = readDays(query, dayOf(ctx.clock.now()))
   const groupBy = readGroups(query.groupBy)
   const rows = await readRows(ctx, tenant, from, to)
   const report = spendReport(rows, { from, to, groupBy })
-  if (report.rows.length > MOST_ROWS) throw tooMany(report)
+  checkSize(report)
   if ((query.format ?? wanted(c.req.header('accept'))) === 'json') return c.json(report)
   c.header('Content-Type', 'text/csv; charset=utf-8; header=present')
   c.header('Content-Disposition', `attachment; filename="usage-${from}-${to}.csv"`)
@@ -71,7 +79,7 @@ const daysFrom = (from: string, to: string): number => (dayStart(to) - dayStart(
 
 function readGroups(text: string | undefined): readonly GroupBy[] {
   if (text === undefined || text === '') return []
-  const names = text.split(',')
+  const names = splitNames(text)
   const bad = names.find((name) => !(GROUPS as readonly string[]).includes(name) && !isTag(name))
   if (bad !== undefined)
     throw invalid([
@@ -82,7 +90,24 @@ function readGroups(text: string | undefined): readonly GroupBy[] {
     ])
   const twice = names.find((name, i) => names.indexOf(name) !== i)
   if (twice !== undefined) throw invalid([{ path: '?groupBy', message: `has ${JSON.stringify(twice)} twice` }])
+  const tags = names.filter(isTag).length
+  if (tags > MAX_TAGS)
+    throw invalid([{ path: '?groupBy', message: `has ${tags} tags, and takes at most ${MAX_TAGS}, as a run does` }])
   return names
+}
+
+/** At commas, but for those between double quotes; a quote that is meant stands twice there. */
+function splitNames(text: string): string[] {
+  const names: string[] = []
+  // each name with the comma or the end behind it, so that nothing is left out between two
+  const NAME = /(?:"((?:[^"]|"")*)"|([^",][^,]*|))(,|$)/y
+  for (;;) {
+    const [, quoted, plain = '', end] = NAME.exec(text) ?? []
+    if (end === undefined)
+      throw invalid([{ path: '?groupBy', message: 'has a double quote that does not enclose a whole name' }])
+    names.push(quoted === undefined ? plain : quoted.replaceAll('""', '"'))
+    if (end === '') return names
+  }
 }
 
 const isTag = (name: string): boolean => name.startsWith(TAG) && name.length > TAG.length
@@ -101,9 +126,15 @@ async function readRows(ctx: ApiContext, tenant: string, from: string, to: strin
   return rows
 }
 
-function tooMany(report: SpendReport): SubledgerError {
-  const message = `comes to ${report.rows.length} lines, and a report has at most ${MOST_ROWS}: ask for fewer days or groups`
-  return invalid([{ path: '?groupBy', message }])
+/** @throws SubledgerError bad_request, when an answer may not be so large */
+function checkSize(report: SpendReport): void {
+  const tooMuch = (size: string, most: string) =>
+    invalid([
+      { path: '?groupBy', message: `comes to ${size}, and a report has at most ${most}: ask for fewer days or groups` },
+    ])
+  if (report.rows.length > MOST_ROWS) throw tooMuch(`${report.rows.length} lines`, `${MOST_ROWS}`)
+  const bytes = bytesOf(report)
+  if (bytes > PAGE_BYTES) throw tooMuch(`${bytes} bytes`, `${PAGE_BYTES}`)
 }
 
 const invalid = (issues: readonly InputIssue[]): SubledgerError =>

@@ -1,9 +1,9 @@
 /** Tool calls that somebody is asked about: `ASK#<sessionId>#<n>#<i>`. */
 import type { Approval } from '../domain/approval.ts'
 import type { ApprovalStore } from '../ports/approval-store.ts'
-import { ItemReader, present } from './item-reader.ts'
-import { APPROVAL_PREFIX, approvalKey, approvalsPrefix, parseApprovalKey, runPartition } from './keys.ts'
-import { between, collect } from './log-reads.ts'
+import { ItemReader, present, textOf } from './item-reader.ts'
+import { APPROVAL_PREFIX, approvalKey, approvalsPrefix, isApprovalKey, parseApprovalKey, runPartition } from './keys.ts'
+import { badCursor, between, collect } from './log-reads.ts'
 import { all, putNew, updateItem } from './statements.ts'
 import { A, ITEM_VERSION } from './table.ts'
 import type { Item, TableClient } from './table-client.ts'
@@ -75,7 +75,7 @@ export function approvals(table: TableClient): ApprovalStore {
 
     async listRunApprovals(ref, { limit, after, consistent = false }) {
       const pk = runPartition(ref)
-      if (after !== undefined) parseApprovalKey(after)
+      if (after !== undefined && !isApprovalKey(after)) throw badCursor()
       const page = await table.query({
         ...between(pk, APPROVAL_PREFIX, `${APPROVAL_PREFIX}~`, consistent),
         limit,
@@ -85,8 +85,8 @@ export function approvals(table: TableClient): ApprovalStore {
       return { items, ...(page.last && { next: String(page.last[A.sk]) }) }
     },
 
-    decideApproval(ref, n, index, { decision, by, at, note }) {
-      const given = present({ by, note })
+    async decideApproval(ref, n, index, { decision, by, at, note }) {
+      const given = present({ by: textOf('by', by), note: textOf('note', note) })
       return updateItem(
         table,
         approvalKey(ref, n, index),

@@ -134,6 +134,12 @@ export const isMap = (value: Attribute | undefined): value is Item =>
   !(value instanceof Set) &&
   !(value instanceof Uint8Array)
 
+/** What a reader takes for a text: anything else stops before it is stored, since nobody could read it. @throws RangeError */
+export function textOf<T extends string | null>(name: string, value: T): T {
+  if (value === null || typeof value === 'string') return value
+  throw new RangeError(`${name} is ${typeof value}: it must be a text`)
+}
+
 /** Attributes without those that are null or undefined: what is not there is not stored. */
 export function present(attributes: { readonly [name: string]: Attribute | undefined }): { [name: string]: Attribute } {
   const kept: { [name: string]: Attribute } = {}

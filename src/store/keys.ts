@@ -81,6 +81,8 @@ export const approvalKey = (ref: SessionRef, n: number, index: number): Key => (
 
 const APPROVAL = /^ASK#([0-9a-z]{20})#(\d{6})#(\d{4})$/
 
+export const isApprovalKey = (sk: string): boolean => APPROVAL.test(sk)
+
 /** Takes the sort key of a question apart. @throws Error when it is none */
 export function parseApprovalKey(sk: string): { sessionId: string; n: number; index: number } {
   const m = APPROVAL.exec(sk)
@@ -90,6 +92,8 @@ export function parseApprovalKey(sk: string): { sessionId: string; n: number; in
 
 /** What all slots of a session begin with. */
 export const turnsPrefix = (ref: SessionRef): string => `${TURN_PREFIX}${session(ref)}#`
+/** Calls of a session have numbers below this. */
+export const CALLS_END = 1_000_000
 /** What all slots of call n begin with. */
 export const turnPrefix = (ref: SessionRef, n: number): string => `${turnsPrefix(ref)}${fixed('call', n, 6)}#`
 export const requestKey = (ref: SessionRef, n: number): Key => ({ pk: runPartition(ref), sk: `${turnPrefix(ref, n)}0` })

@@ -1,10 +1,12 @@
 /** Reads of a session's log. */
+import { SubledgerError } from '../domain/errors.ts'
 import type { SessionRef } from '../domain/run.ts'
 import type { LogSlots, RequestSlot, ResponseSlot, ToolResultSlot } from '../domain/turn.ts'
 import type { Store } from '../ports.ts'
 import { inlineBody, joinParts, partBytes, partsOf } from './bodies.ts'
 import { BadItemError } from './item-reader.ts'
 import {
+  CALLS_END,
   type Key,
   parseTurnKey,
   partKey,
@@ -46,6 +48,9 @@ export function between(
   const values = { ':pk': pk, ':from': from, ':to': to }
   return { keyCondition, consistent, ...placeholders([keyCondition], { values }) }
 }
+
+export const badCursor = (): SubledgerError =>
+  new SubledgerError('bad_cursor', 'The cursor was not made for this list. Start without one.')
 
 const skOf = (item: Item): string => {
   const sk = item[A.sk]
@@ -109,12 +114,14 @@ export function logReads(table: TableClient): LogReads {
 
     async listSlots(ref: SessionRef, options: { from?: number; limit: number; consistent?: boolean }) {
       const { from = 0, limit, consistent = false } = options
-      const [start, end] = [turnPrefix(ref, from), turnPrefix(ref, from + limit)]
+      const last = `${turnsPrefix(ref)}~`
+      const start = turnPrefix(ref, from)
+      const end = from + limit < CALLS_END ? turnPrefix(ref, from + limit) : last
       const pk = runPartition(ref)
       // A prefix sorts before everything that begins with it, so the upper bound itself is never an item.
       const items = await collect(table, between(pk, start, end, consistent))
       const found = await slots(ref, items)
-      const rest = await table.query({ ...between(pk, end, `${turnsPrefix(ref)}~`, consistent), limit: 1 })
+      const rest = await table.query({ ...between(pk, end, last, consistent), limit: 1 })
       const next = rest.items[0]
       return { slots: found, ...(next && { nextTurn: parseTurnKey(skOf(next)).n }) }
     },

@@ -1,5 +1,4 @@
 /** Reads of runs and headers, and the lists. */
-import { SubledgerError } from '../domain/errors.ts'
 import { RUN_ID, SESSION_ID } from '../domain/ids.ts'
 import { isGone, type Run, type RunRef, type RunStatus, type SessionRef } from '../domain/run.ts'
 import type { SessionHeader } from '../domain/session.ts'
@@ -18,7 +17,7 @@ import {
   sessionKey,
   TURN_PREFIX,
 } from './keys.ts'
-import { between, collect } from './log-reads.ts'
+import { badCursor, between, collect } from './log-reads.ts'
 import { decodeRun } from './run-codec.ts'
 import { decodeResponse } from './slot-codec.ts'
 import { placeholders } from './statements.ts'
@@ -200,8 +199,6 @@ export function runReads(table: TableClient, now: () => number): RunReads {
     },
   }
 }
-
-const badCursor = () => new SubledgerError('bad_cursor', 'The cursor was not made for this list. Start without one.')
 
 /** The index key of a run, from its id alone. */
 function afterRun(tenant: string, runId: string): Item {

@@ -60,18 +60,18 @@ test('the functions are those of the stack, and may do on the table what their r
   expect(rows.map(([name]) => code(name!)).sort()).toEqual(Object.keys(functions).sort())
   for (const [name, , may] of rows) {
     const policies = resources.Resources[functions[code(name!)].role].Properties.Policies
-    const actions: string[] = policies
-      .flatMap((p: { PolicyDocument?: { Statement: object[] } }) => p.PolicyDocument?.Statement ?? [])
-      .flatMap((s: { Action: string | string[] }) => s.Action)
-    const verbs = ['GetItem', 'PutItem', 'UpdateItem', 'DeleteItem', 'Query'].filter((v) =>
-      actions.includes(`dynamodb:${v}`),
+    const statements: { Action: string | string[]; Resource: unknown }[] = policies.flatMap(
+      (p: { PolicyDocument?: { Statement: object[] } }) => p.PolicyDocument?.Statement ?? [],
     )
-    const said = may!
-      .split(';')[0]!
-      .split(', ')
-      .filter((word) => word !== '')
-      .map((word) => VERBS[word])
-    expect([name, said]).toEqual([name, verbs])
+    const verbsOn = (arn: string) => {
+      const actions = statements.filter((s) => s.Resource === `\${self:custom.${arn}}`).flatMap((s) => s.Action)
+      return Object.values(VERBS).filter((verb) => actions.includes(`dynamodb:${verb}`))
+    }
+    const [table = '', index] = may!.split('; ')
+    const said = table.split(', ').filter((word) => word !== '')
+    expect([name, said.map((word) => VERBS[word])]).toEqual([name, verbsOn('tableArn')])
+    const indexes = ['due', 'runs'].filter((i) => verbsOn(`${i}IndexArn`).length > 0)
+    expect([name, index]).toEqual([name, indexes.length > 0 ? `query of index \`${indexes}\`` : undefined])
   }
 })
 

@@ -113,6 +113,38 @@ describe('http', () => {
     return { status: answer.statusCode, body: JSON.parse(answer.body) }
   }
 
+  test.each(['GET', 'HEAD'])('a body of %s means nothing', async (method) => {
+    const event = { ...request(method, '/v1/health'), body: '{', isBase64Encoded: false }
+    expect(await handlers.http(event, context)).toMatchObject({ statusCode: 200 })
+  })
+
+  test.each(['TRACE', 'TRACK', 'CONNECT', 'PATCH', 'FOO'])(
+    '%s is refused as any method that is not there',
+    async (method) => {
+      expect(await handlers.http(request(method, '/v1/runs'), context)).toMatchObject({
+        statusCode: 405,
+        headers: { 'content-type': 'application/problem+json', allow: 'POST, GET, HEAD' },
+        body: expect.stringContaining(`${method} is not allowed here`),
+      })
+      expect(await call(method, '/nowhere')).toMatchObject({ status: 404, body: { code: 'not_found' } })
+    },
+  )
+
+  test.each<[string, object]>([
+    ['a path that is another host', { rawPath: '@evil.example/v1/runs' }],
+    ['a path that is a port', { rawPath: ':99999/v1/runs' }],
+    ['a header with a line break', { headers: { x: 'a\r\nb' } }],
+    ['a name of a header that is none', { headers: { 'a b': 'x' } }],
+  ])('%s is no request: problem+json as for all that is refused', async (_what, wrong) => {
+    const silent = vi.spyOn(console, 'error').mockImplementation(() => {})
+    const answer = await handlers.http({ ...request('GET', '/v1/runs', iam), ...wrong }, context)
+    silent.mockRestore()
+    const { headers, body, ...rest } = answer as { headers: object; body: string }
+    expect(rest).toEqual({ statusCode: 400, isBase64Encoded: false })
+    expect(headers).toMatchObject({ 'content-type': 'application/problem+json', 'cache-control': 'no-store' })
+    expect(JSON.parse(body)).toMatchObject({ status: 400, code: 'bad_request' })
+  })
+
   test('health is open', async () => {
     expect(await call('GET', '/v1/health')).toEqual({ status: 200, body: { status: 'ok' } })
   })

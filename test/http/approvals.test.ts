@@ -150,19 +150,37 @@ describe('what is refused', () => {
   })
 })
 
+/** A team that asks so often about thoughts of so much text. */
+const asksMuch = (times: number, text: string) => ({
+  ...scriptedTeam('many', [
+    {
+      agent: agent('root', { toolsets: ['think'] }),
+      steps: [
+        { calls: Array.from({ length: times }, (_, i) => ({ tool: 'think', args: { thought: `${i}${text}` } })) },
+        { text: 'end' },
+      ],
+      model: { maxTokens: 4_000_000 },
+    },
+  ]),
+  permissions: { ask: ['*'] },
+})
+
+test.each([
+  ['quotes', '"'],
+  ['control characters', '\u0001'],
+  ['backslashes', '\\'],
+])('what a session has asked stays within an answer of Lambda, also with arguments full of %s', async (_what, c) => {
+  await api.close()
+  api = openApi({ teams: [asksMuch(100, c.repeat(9_000))] })
+  run = await api.run({ team: 'many', input: 'go' })
+  const { approvals } = await session()
+  expect(approvals!.length).toBeGreaterThan(5)
+  // as a string in JSON, which is how Lambda sends it
+  expect(JSON.stringify(JSON.stringify(approvals)).length).toBeLessThan(1_100_000)
+})
+
 test('a run lists its approvals page by page, each once, and pages of large arguments end early', async () => {
-  const calls = (n: number, size: number) =>
-    Array.from({ length: n }, (_, i) => ({ tool: 'think', args: { thought: `${i}${'x'.repeat(size)}` } }))
-  const many = {
-    ...scriptedTeam('many', [
-      {
-        agent: agent('root', { toolsets: ['think'] }),
-        steps: [{ calls: calls(30, 300_000) }, { text: 'end' }],
-        model: { maxTokens: 4_000_000 },
-      },
-    ]),
-    permissions: { ask: ['*'] },
-  }
+  const many = asksMuch(30, 'x'.repeat(300_000))
   await api.close()
   api = openApi({ teams: [many] })
   run = await api.run({ team: 'many', input: 'go' })

@@ -52,10 +52,16 @@ async function statuses({ runId, rootSessionId }: RunView): Promise<number[]> {
       `/sessions/${rootSessionId}`,
       `/sessions/${rootSessionId}/messages`,
       '/calls',
+      '/approvals',
+      '/audit',
+      '/events',
     ].map((p) => app.request(path + p)),
     app.request(`${path}/usage`),
     post(`${path}/input`, { input: 'and on' }),
     post(`${path}/cancel`, {}),
+    post(`${path}/retry`, {}),
+    post(`${path}/approvals/${rootSessionId}.0.0`, { decision: 'approve' }),
+    post(`${path}/receipts`, { receipts: [{ responseId: 'x', inputTokens: 1, outputTokens: 1 }] }),
     remove(runId),
   ]
   return (await Promise.all(answers)).map((a) => a.status)

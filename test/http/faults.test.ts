@@ -1,9 +1,11 @@
 import { expect, test } from 'vitest'
 import { SubledgerError } from '../../src/domain/errors.ts'
+import { createApp } from '../../src/http/app.ts'
 import { runId } from '../support/builders.ts'
 import { expectProblem, openApi } from './api.ts'
 
 const path = `/v1/runs/${runId(1)}`
+const LOCAL = { tenantOf: () => 'local' }
 
 test('a fault is told to the log and not to the client', async () => {
   const api = openApi({ app: { tenantOf: () => Promise.reject(new Error('password is hunter2')) } })
@@ -23,6 +25,24 @@ test('whoever says internal is not quoted either', async () => {
     },
   })
   expect(expectProblem(await api.get(path), 500, 'internal').detail).not.toContain('secret')
+  await api.close()
+})
+
+test('a client that goes away while it sends a body is no fault of ours', async () => {
+  const api = openApi()
+  const said: string[] = []
+  const app = createApp({ ...api.ctx, log: { ...api.ctx.log, info: (message) => void said.push(message) } }, LOCAL)
+  for (const route of ['/v1/runs', `${path}/cancel`, `${path}/retry`]) {
+    const body = new ReadableStream({
+      start: (controller) => controller.enqueue(Buffer.from('{"team":')),
+      pull: (controller) => controller.error(new Error('aborted')),
+    })
+    const headers = { 'content-type': 'application/json' }
+    const response = await app.request(route, { method: 'POST', headers, body, duplex: 'half' } as RequestInit)
+    expect([response.status, await response.json()]).toMatchObject([400, { code: 'bad_request' }])
+  }
+  expect(said).toEqual(Array(3).fill('a request broke off'))
+  expect(api.complaints).toEqual([])
   await api.close()
 })
 

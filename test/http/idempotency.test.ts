@@ -3,116 +3,9 @@ import { afterEach, describe, expect, test } from 'vitest'
 import { approvalIdOf } from '../../src/domain/approval.ts'
 import { sweepRun } from '../../src/engine/sweep-run.ts'
 import { createApp } from '../../src/http/app.ts'
-import type { RunView } from '../../src/http/views/run.ts'
-import type { ScheduleTimer } from '../../src/ports/schedule-timer.ts'
-import type { Clock } from '../../src/ports.ts'
-import { memoryTable } from '../../src/store/memory-table.ts'
-import { createStore } from '../../src/store/store.ts'
-import type { TableClient } from '../../src/store/table-client.ts'
-import { systemClock } from '../../src/system.ts'
-import { agent, scriptedTeam, type TestEngine, testEngine } from '../support/engine.ts'
+import { closeWorlds, good, idOf, openWorld, runsOf, time, type World } from './once-world.ts'
 
-const echo = scriptedTeam('echo', [
-  { agent: agent('root'), steps: [{ text: 'you said {input}', usage: { input: 10, output: 5 } }] },
-])
-const slow = scriptedTeam('slow', [
-  { agent: agent('root'), steps: [{ delayMs: 600_000, text: 'late', usage: { input: 1, output: 1 } }] },
-])
-const asking = {
-  ...scriptedTeam('asking', [
-    {
-      agent: agent('root', { toolsets: ['think'] }),
-      steps: [{ calls: [{ tool: 'think', args: { thought: 'hm' } }] }, { text: 'end' }],
-    },
-  ]),
-  permissions: { ask: ['think'] },
-}
-const good = { team: 'echo', input: 'go' }
-
-/** The machine's own time, moved on. */
-let ahead = 0
-const clock: Clock = { now: () => systemClock.now() + ahead, sleep: systemClock.sleep }
-
-interface World {
-  readonly engine: TestEngine
-  /** schedules that are ticked from outside */
-  readonly outside: ReadonlySet<string>
-  /** calls of ports so far: of the table, of the timer of schedules, and events */
-  calls(): number
-  /** of these, those that change the table */
-  writes(): number
-  /** the call of this number fails, before or after it was done */
-  failAt: number
-  how: 'before' | 'after'
-  post(
-    path: string,
-    body: unknown,
-    key: string | undefined,
-  ): Promise<{ status: number; text: string; location: string | null }>
-}
-
-const open: TestEngine[] = []
-function openWorld(): World {
-  const table = memoryTable()
-  let count = 0
-  let writes = 0
-  const call = async <T>(apply: () => Promise<T>): Promise<T> => {
-    const fails = ++count === world.failAt
-    if (fails && world.how === 'before') throw new Error('the process is gone')
-    const result = await apply()
-    if (fails) throw new Error('the process is gone')
-    return result
-  }
-  const write = <T>(apply: () => Promise<T>): Promise<T> => {
-    writes++
-    return call(apply)
-  }
-  const engine = testEngine({ table, teams: [echo, slow, asking], clock })
-  const outside = new Set<string>()
-  // the API's own table fails; the workers' does not
-  const failing: TableClient = {
-    get: (request) => call(() => table.get(request)),
-    query: (request) => call(() => table.query(request)),
-    put: (request) => write(() => table.put(request)),
-    update: (request) => write(() => table.update(request)),
-    delete: (request) => write(() => table.delete(request)),
-  }
-  const scheduleTimer: ScheduleTimer = {
-    start: (_tenant, { id }) => call(async () => void outside.add(id)),
-    stop: ({ id }) => call(async () => void outside.delete(id)),
-  }
-  const app = createApp(
-    {
-      ...engine.ctx,
-      store: createStore(failing, clock.now),
-      invoker: { invoke: (ref) => call(() => engine.ctx.invoker.invoke(ref)) },
-      scheduleTimer,
-    },
-    { tenantOf: () => 'local' },
-  )
-  open.push(engine)
-  const world: World = {
-    engine,
-    outside,
-    calls: () => count,
-    writes: () => writes,
-    failAt: 0,
-    how: 'before',
-    async post(path, body, key) {
-      const headers = { 'content-type': 'application/json', ...(key !== undefined && { 'idempotency-key': key }) }
-      const response = await app.request(path, { method: 'POST', headers, body: JSON.stringify(body) })
-      return { status: response.status, text: await response.text(), location: response.headers.get('location') }
-    },
-  }
-  return world
-}
-const idOf = (answer: { text: string }): string => (JSON.parse(answer.text) as RunView).runId
-const runsOf = async (world: World) => (await world.engine.ctx.store.listRuns('local', { limit: 100 })).items
-
-afterEach(async () => {
-  ahead = 0
-  for (const engine of open.splice(0)) await engine.invoker.close()
-})
+afterEach(closeWorlds)
 
 describe('Idempotency-Key', () => {
   test('fifty requests at once with one key make one run, and all get the same answer', async () => {
@@ -159,9 +52,9 @@ describe('Idempotency-Key', () => {
   test('a key is kept for a day, and is gone at once after it, though the table has not removed it', async () => {
     const world = openWorld()
     const first = idOf(await world.post('/v1/runs', good, 'k'))
-    ahead = 86_400_000 - 60_000
+    time.ahead = 86_400_000 - 60_000
     expect(idOf(await world.post('/v1/runs', good, 'k'))).toBe(first)
-    ahead = 86_400_000 + 1_000
+    time.ahead = 86_400_000 + 1_000
     expect(idOf(await world.post('/v1/runs', { ...good, input: 'another' }, 'k'))).not.toBe(first)
   })
 
@@ -213,12 +106,12 @@ async function crashAtEach(
       expect([500, good]).toContain((await send()).status)
       expect([how, n, world.calls()]).toEqual([how, n, expect.toSatisfy((seen: number) => seen >= world.failAt)])
       // the caller comes back when the first request can no longer be at work
-      ahead = 5_000
+      time.ahead = 5_000
       const again = await send()
       expect([how, n, again.status, again.text]).toEqual([how, n, good, expect.anything()])
       await check(world, again)
       expect(await send()).toEqual(again)
-      ahead = 0
+      time.ahead = 0
     }
   }
   return writes
@@ -226,7 +119,7 @@ async function crashAtEach(
 
 /** What a sweep does when an event is so old that it must be lost. */
 async function goOn(world: World, answer: { text: string }): Promise<void> {
-  ahead += 200_000
+  time.ahead += 200_000
   await sweepRun(world.engine.ctx, { tenant: 'local', runId: idOf(answer) })
   await world.engine.invoker.drain()
 }
@@ -322,7 +215,7 @@ describe('after a crash between any two writes the retry finds what there is', (
     world.failAt = world.calls() + 3
     await cancel()
     await world.post(`/v1/runs/${runId}/input`, { input: 'and on' }, undefined)
-    ahead = 5_000
+    time.ahead = 5_000
     expect((await cancel()).status).toBe(202)
     await world.engine.invoker.drain()
     const run = await world.engine.ctx.store.getRun({ tenant: 'local', runId })

@@ -232,9 +232,26 @@ describe('refusals', () => {
       ['team=', '?team'],
       ['order=asc', '?order'],
       ['__proto__=1', '?__proto__'],
+      ['team=%ff', '?team'],
+      ['team=a%C3', '?team'],
+      ['team=%C3%C3%A9', '?team'],
+      ['team=%ED%A0%80', '?team'],
+      ['limit=5&%ff=1', '?\ufffd'],
     ])('%s', async (query, path) => {
       const problem = expectProblem(await api.get(`/v1/runs?${query}`), 400, 'bad_request')
       expect(problem.errors!.map((e) => e.path)).toEqual([path])
+    })
+
+    test('by routes that hold no data, too', async () => {
+      for (const route of ['/', '/v1/health', '/v1/openapi.json']) {
+        const problem = expectProblem(await api.get(`${route}?x=1`), 400, 'bad_request')
+        expect(problem.errors).toEqual([{ path: '?x', message: 'is not known here' }])
+      }
+    })
+
+    test('control: what is UTF-8, and a per cent sign, are taken', async () => {
+      for (const team of ['%C3%A9', '%F0%9F%99%82', 'é', '100%', '%2B', '%zz'])
+        expect((await api.get(`/v1/runs?team=${team}`)).status).toBe(200)
     })
 
     test('exact that is neither true nor false', async () => {

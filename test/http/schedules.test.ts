@@ -4,6 +4,7 @@ import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { afterEach, beforeEach, describe, expect, test } from 'vitest'
 import { createFileSchedules, readSchedules } from '../../src/compose-schedules.ts'
+import { NO_STATE } from '../../src/domain/schedule.ts'
 import { tick } from '../../src/engine/tick.ts'
 import { createApp } from '../../src/http/app.ts'
 import type { RunView } from '../../src/http/views/run.ts'
@@ -35,6 +36,7 @@ describe('over the API', () => {
     expect([made.status, made.headers.get('location')]).toEqual([201, `/v1/schedules/${made.body.scheduleId}`])
     expect(made.body).toMatchObject({ source: 'api', expression: 'cron(0 3 * * ? *)', overlap: 'skip', team: 'echo' })
     expect((await api.get<List>('/v1/schedules')).body.schedules).toEqual([made.body])
+    expect((await api.get(made.headers.get('location')!)).body).toEqual(made.body)
     expect((await api.send(`/v1/schedules/${made.body.scheduleId}`, { method: 'DELETE' })).status).toBe(204)
     expect((await api.get<List>('/v1/schedules')).body.schedules).toEqual([])
     expectProblem(
@@ -76,7 +78,8 @@ describe('over the API', () => {
     const { body } = await api.post<ScheduleView>('/v1/schedules', good)
     const foreign = createApp(api.ctx, { tenantOf: () => 'foreign' })
     expect(await (await foreign.request('/v1/schedules')).json()).toEqual({ schedules: [] })
-    expect((await foreign.request(`/v1/schedules/${body.scheduleId}`, { method: 'DELETE' })).status).toBe(404)
+    for (const method of ['GET', 'DELETE'])
+      expect((await foreign.request(`/v1/schedules/${body.scheduleId}`, { method })).status).toBe(404)
   })
 
   test.each<[string, object, string]>([
@@ -114,6 +117,12 @@ describe('over the API', () => {
     expect((await api.post('/v1/schedules', good, last)).status).toBe(201)
     expect((await api.post('/v1/schedules', good, last)).status).toBe(201)
     expectProblem(await api.post('/v1/schedules', good), 400, 'bad_request')
+  })
+
+  test('what schedules of a file have done does not count among them', async () => {
+    const { v: _, ...done } = NO_STATE
+    for (let i = 0; i < 100; i++) await api.ctx.store.moveSchedule({ tenant: 'local', id: `file-${i}` }, 0, done)
+    expect((await api.post('/v1/schedules', good)).status).toBe(201)
   })
 })
 
@@ -157,6 +166,23 @@ schedules:
     await expect(readSchedules(folder)).rejects.toThrow(
       'schedules.yaml is not UTF-8 text: see byte 1; save it as UTF-8',
     )
+  })
+
+  test('one is told by its name, with what it has done, and is not ended over the API', async () => {
+    await write('schedules: { nightly: { rate: 1 day, team: echo, input: go, budget: { tokens: 1000 } } }')
+    const api = openApi()
+    const schedules = createFileSchedules(folder, 'local')
+    const ctx = { ...api.ctx, schedules }
+    const app = createApp(ctx, { tenantOf: () => 'local' })
+    await tick(ctx, { tenant: 'local', id: 'nightly' }, api.ctx.clock.now())
+    await api.invoker.drain()
+    const one = await (await app.request('/v1/schedules/nightly')).json()
+    expect(one).toMatchObject({ scheduleId: 'nightly', source: 'file', lastTicks: [{ outcome: 'started' }] })
+    expect(await (await app.request('/v1/schedules')).json()).toEqual({ schedules: [one] })
+    for (const id of ['weekly', 'a b', '..%2f', '%00'])
+      expect(await (await app.request(`/v1/schedules/${id}`)).json()).toMatchObject({ code: 'unknown_schedule' })
+    expect((await app.request('/v1/schedules/nightly', { method: 'DELETE' })).status).toBe(404)
+    await api.close()
   })
 
   test('there are none without it', async () => {

@@ -139,6 +139,8 @@ const PROVOKE: { readonly [code: string]: Make } = {
     await send(o, await good(o, t, at), t, at, 'first')
     return { ...withBody({ decision: 'deny' }), path: t.asking }
   },
+  'unknown_run startRun': (o, t, at) => thenDeleted(o, t, at),
+  'unknown_schedule createSchedule': (o, t, at) => thenDeleted(o, t, at),
   unknown_schedule: () => ({ path: { id: 'nobody' } }),
   'unknown_agent startRun': () => withBody({ team: 'good', agent: 'nobody', input: 'x' }),
   'not_supported startRun': () => withBody({ team: 'good', input: 'x', webhook: 'https://example.test' }),
@@ -157,6 +159,16 @@ const PROVOKE: { readonly [code: string]: Make } = {
   keys_unavailable: good,
   too_many_runs: good,
   too_many_streams: good,
+}
+
+/** Makes something with a key, and deletes it. @returns the same request once more */
+async function thenDeleted(...[o, there, target]: Parameters<Make>): Promise<Ask> {
+  const ask = await merge(good(o, there, target), { headers: { 'idempotency-key': `deleted-${o.id}` } })
+  const made = await send(o, ask, there, target, null)
+  const { runId }: Any = await made.json()
+  if (runId !== undefined) await settled(target, runId)
+  expect((await target.send(made.headers.get('location')!, { method: 'DELETE' }, null)).status).toBe(204)
+  return ask
 }
 
 async function merge(a: Ask | Promise<Ask>, b: Ask): Promise<Ask> {

@@ -218,7 +218,9 @@ export async function fuzz(options: { seed: number; requests: number }): Promise
     },
     'another method': (g) => ({
       method: pick(['PATCH', 'PUT', 'OPTIONS', 'DELETE', 'PROPFIND']),
-      path: bare(g).replace(g.runId ?? '-', 'x'),
+      path: bare(g)
+        .replace(g.runId ?? '-', 'x')
+        .replace(scheduleIds[0] ?? '-', 'x'),
     }),
     'a bad key': withHeader('idempotency-key', '', ' ', 'x'.repeat(300), 'ä', 'a b'),
     'another origin': withHeader('origin', 'https://evil.example', 'null', 'http://127.0.0.1.evil.example'),

@@ -133,6 +133,9 @@ describe('a run with a lost call', () => {
     [{ ...TOKENS, responseId: 'x', cacheWrite1hTokens: 1 }, '/receipts/0', 'more one-hour cache writes'],
     [{ ...TOKENS, responseId: 'x', outputTokens: -1 }, '/receipts/0/outputTokens', 'whole number'],
     [{ ...TOKENS, responseId: 'x', outputTokens: 1.5 }, '/receipts/0/outputTokens', 'whole number'],
+    [{ ...TOKENS, responseId: 'x\ud800' }, '/receipts/0/responseId', 'half of a surrogate pair'],
+    [{ ...TOKENS, responseId: 'x', model: '\udc00' }, '/receipts/0/model', 'half of a surrogate pair'],
+    [{ ...TOKENS, sessionId: '\ud800', turn: 1 }, '/receipts/0/sessionId', 'half of a surrogate pair'],
     [{ ...TOKENS, createdAt: 'yesterday' }, '/receipts/0/createdAt', 'ISO 8601'],
     [{ ...TOKENS, responseId: 'x', costUsd: '1' }, '/receipts/0/costUsd', 'is not known here'],
   ])('a receipt %j is refused', async (receipt, path, message) => {

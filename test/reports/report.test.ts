@@ -2,6 +2,7 @@
 import { afterAll, beforeAll, describe, expect, test } from 'vitest'
 import { formatUsd, parseUsd } from '../../src/domain/money.ts'
 import { settleUp } from '../../src/engine/settle.ts'
+import { createApp } from '../../src/http/app.ts'
 import type { SpendFigures, SpendReport } from '../../src/http/views/report.ts'
 import type { RunView } from '../../src/http/views/run.ts'
 import { memoryTable } from '../../src/store/memory-table.ts'
@@ -162,11 +163,54 @@ describe('the spend report', () => {
     ['groupBy=planet', '?groupBy', 'it takes team, agent'],
     ['groupBy=tag:', '?groupBy', 'it takes team, agent'],
     ['groupBy=team,team', '?groupBy', 'twice'],
+    ['groupBy=team,', '?groupBy', 'it takes team, agent'],
+    ['groupBy=team,"agent', '?groupBy', 'a double quote'],
+    ['groupBy="team"agent', '?groupBy', 'a double quote'],
+    [
+      `groupBy=team,${Array.from({ length: 11 }, (_, i) => `tag:${i}`)}`,
+      '?groupBy',
+      'has 11 tags, and takes at most 10',
+    ],
     ['format=xml', '?format', 'must be one of'],
     ['until=2026-01-01', '?until', 'is not known here'],
   ])('%s is refused', async (query, path, message) => {
     const problem = expectProblem(await api.get(`/v1/usage?${query}`), 400, 'bad_request')
     expect(problem.errors).toEqual([{ path, message: expect.stringContaining(message) }])
+  })
+
+  test.each<[string, string[]]>([
+    ['"tag:a,b"', ['tag:a,b']],
+    ['team,"tag:a,b",agent', ['team', 'tag:a,b', 'agent']],
+    ['"tag:say ""a,b""",tag:"c"', ['tag:say "a,b"', 'tag:"c"']],
+  ])('a tag that holds a comma stands in double quotes: %s', async (text, names) => {
+    await api.run({ team: 'echo', input: 'go', tags: { 'a,b': 'comma', 'say "a,b"': 'quote', '"c"': 'c' } })
+    const { groupBy, rows } = await report(`groupBy=${encodeURIComponent(text)}`)
+    expect(groupBy).toEqual(names)
+    const tag = names.find((name) => name.includes(','))!
+    expect(rows.map((r) => r.group[tag])).toContain(tag === 'tag:a,b' ? 'comma' : 'quote')
+  })
+
+  test('one that comes to more bytes than an answer may have is refused, whatever its form', async () => {
+    const rows = (await api.ctx.store.readUsage({ tenant: 'local', day: today })).slice(0, 1)
+    const names = Array.from({ length: 10 }, (_, i) => `${i}${'"'.repeat(60)}`)
+    const lines = Array.from({ length: 4_000 }, (_, i) => ({
+      ...rows[0]!,
+      tags: Object.fromEntries(names.map((name) => [name, `${i}${'"'.repeat(60)}`])),
+    }))
+    const full = { ...api.ctx, store: { ...api.ctx.store, readUsage: async () => lines } }
+    const app = createApp(full, { tenantOf: () => 'local' })
+    const ask = (count: number, format: string) => {
+      const by = names.slice(0, count).map((name) => `"tag:${name.replaceAll('"', '""')}"`)
+      return app.request(`/v1/usage?from=${today}&groupBy=${encodeURIComponent(by.join(','))}&format=${format}`)
+    }
+    for (const format of ['json', 'csv']) {
+      const answer = await ask(10, format)
+      expect([answer.status, await answer.text()]).toEqual([400, expect.stringMatching(/comes to \d+ bytes/)])
+    }
+    const whole = await ask(1, 'json')
+    expect(whole.status).toBe(200)
+    // as a string in JSON, which is how Lambda sends it
+    expect(JSON.stringify(await whole.text()).length).toBeLessThan(5_000_000)
   })
 
   test('366 days are read, a leap year as a whole', async () => {

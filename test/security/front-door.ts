@@ -73,7 +73,7 @@ const BODIES: { readonly [route: string]: object } = {
   'POST /v1/runs/:runId/receipts': { receipts: [{ responseId: 'r-1', inputTokens: 1, outputTokens: 1 }] },
   'PUT /v1/runs/:runId/budget': { usd: '1' },
   'POST /v1/runs/:runId/approvals/:approvalId': { decision: 'approve' },
-  'POST /v1/schedules': { team: TEAM, input: 'Go', schedule: 'rate(1 day)', budget: { usd: '1' } },
+  'POST /v1/schedules': { team: TEAM, input: 'Go', rate: '1 day', budget: { tokens: 1_000_000 } },
 }
 
 export interface Ids {
@@ -108,7 +108,9 @@ export function tenantChecks(door: () => FrontDoor): void {
     ids.sessionId = started.body.rootSessionId
     expect((await ended(door(), ids.runId!, acme)).body).toMatchObject({ status: 'completed', input: secret })
     ids.approvalId = `${ids.sessionId}.0.0`
-    ids.id = ids.runId!
+    const body = { team: TEAM, input: secret, rate: '1 day', budget: { tokens: 1_000_000 } }
+    ids.id = (await send(door(), 'POST /v1/schedules', acme, { body })).body.scheduleId
+    expect(ids.id).toEqual(expect.any(String))
     ids.name = TEAM
   }, 60_000)
 

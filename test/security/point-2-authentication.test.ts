@@ -65,6 +65,11 @@ describe('a refusal', () => {
     ['iss', { iss: 'https://other.example' }, 'The token is of another issuer.'],
     ['aud', { aud: 'other' }, 'The token is for another audience.'],
     ['sub', { sub: undefined }, 'The token has no valid claim "sub".'],
+    [
+      'the type of sub',
+      { sub: 42 },
+      'The token has no valid claim "sub": it must be a text of 1 to 1024 bytes without control characters.',
+    ],
   ])('says what is wrong with %s, and how to authenticate', async (_claim, claims, detail) => {
     const embedded = await open(oidc())
     const answer = await send({ issuer, url: URL, fetch: embedded.fetch }, 'GET /v1/runs', await issuer.token(claims))

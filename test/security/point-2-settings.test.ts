@@ -141,6 +141,9 @@ describe('a principal of AWS', () => {
     `arn:aws:sts::${ACCOUNT}:federated-user/ops-night`,
     `arn:aws:iam::${ACCOUNT}:root`,
     `arn:aws:sts::${ACCOUNT}:assumed-role/ops-night/x\narn:aws:iam::210987654321:root`,
+    `arn:aws:iam::210987654321:user/who\u0085ever`,
+    `arn:aws:iam::210987654321:user/who\ud800ever`,
+    `arn:aws:iam::210987654321:user/${'x'.repeat(1_000)}`,
     'anonymous',
     '',
   ])('%j is of none: 403', async (arn) => {

@@ -338,15 +338,15 @@ describe('answers that wait for events', () => {
       cursors.set(tenant, { path, cursor: parseEvents(text).cursor! })
       await clock.advance(100)
     }
-    const ask = (tenant = 'acme') => {
-      const { path, cursor } = cursors.get(tenant)!
+    const ask = (tenant = 'acme', from = cursors.get(tenant)!.cursor) => {
+      const { path } = cursors.get(tenant)!
       const state: { text: string; over: boolean; cancel: () => Promise<unknown> } = {
         text: '',
         over: false,
         cancel: async () => {},
       }
       void (async () => {
-        const response = await app.request(path, { headers: { 'x-tenant': tenant, 'last-event-id': cursor } })
+        const response = await app.request(path, { headers: { 'x-tenant': tenant, 'last-event-id': from } })
         expect(response.status).toBe(200)
         const reader = response.body!.pipeThrough(new TextDecoderStream()).getReader()
         state.cancel = () => reader.cancel()
@@ -366,6 +366,10 @@ describe('answers that wait for events', () => {
     await clock.advance(100)
     expect(further.over).toBe(true)
     expect(parseEvents(further.text)).toEqual({ events: [], end: undefined, cursor, retry: 20_000 })
+    // one that has something to tell would not have waited: nothing about it is different
+    const late = ask('acme', '')
+    await clock.advance(100)
+    expect(parseEvents(late.text)).toMatchObject({ events: [{ event: 'session.created' }, {}], cursor, retry: 1_000 })
     const other = ask('globex')
     await clock.advance(1_000)
     expect([...waiting, other].map((a) => a.over)).toEqual([false, false, false])

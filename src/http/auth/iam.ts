@@ -1,3 +1,4 @@
+import { isPrincipal } from '../../domain/approval.ts'
 import { SubledgerError } from '../../domain/errors.ts'
 import type { Caller, Identify } from './caller.ts'
 import type { IamPrincipal, IamSettings } from './settings.ts'
@@ -22,7 +23,7 @@ export function iamCallers(settings: IamSettings): Identify {
     const arn = userArn(env)
     if (arn === undefined)
       throw new SubledgerError('unauthorized', 'Sign the request with AWS credentials (SigV4, service execute-api).')
-    const principal = parseArn(arn)
+    const principal = isPrincipal(arn) ? parseArn(arn) : undefined
     const rule = principal && rules.find((r) => r.fits(principal))
     if (!rule) throw new SubledgerError('forbidden', 'This AWS principal belongs to no tenant of this deployment.')
     return { ...rule.caller, name: arn }

@@ -1,6 +1,8 @@
 import { createRemoteJWKSet, customFetch, errors, type JWTPayload, jwtVerify, type RemoteJWKSet } from 'jose'
+import { isPrincipal } from '../../domain/approval.ts'
 import { SubledgerError } from '../../domain/errors.ts'
 import { TENANT } from '../../domain/ids.ts'
+import { MAX_PRINCIPAL_BYTES } from '../../domain/limits.ts'
 import type { Caller, Identify } from './caller.ts'
 import { issuerFetch, readDiscovery } from './discovery.ts'
 import { SCOPES } from './scopes.ts'
@@ -41,11 +43,18 @@ export function tokenVerifier(settings: OidcSettings): (token: string) => Promis
     } catch (e) {
       throw refusal(e)
     }
+    // jose looks whether it is there, not what it is; it is stored with what its bearer decides
+    const { sub } = claims as { sub?: unknown }
+    if (!isPrincipal(sub))
+      throw new SubledgerError(
+        'unauthorized',
+        `The token has no valid claim "sub": it must be a text of 1 to ${MAX_PRINCIPAL_BYTES} bytes without control characters.`,
+      )
     const tenant = Object.hasOwn(claims, settings.tenantClaim) ? claims[settings.tenantClaim] : undefined
     if (typeof tenant !== 'string' || !TENANT.test(tenant))
       throw new SubledgerError('forbidden', `The token names no tenant: its claim "${settings.tenantClaim}" must.`)
     const scopes = scopesIn(claims[settings.scopeClaim], settings.scopePrefix)
-    return { tenant, scopes, name: claims.sub! }
+    return { tenant, scopes, name: sub }
   }
 }
 

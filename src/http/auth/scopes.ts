@@ -31,6 +31,7 @@ const ROUTE_SCOPES: { readonly [route: string]: Scope } = {
   'GET /v1/usage': 'read',
   'GET /v1/schedules': 'read',
   'POST /v1/schedules': 'admin',
+  'GET /v1/schedules/:id': 'read',
   'DELETE /v1/schedules/:id': 'admin',
   'GET /v1/teams': 'read',
   'GET /v1/teams/:name': 'read',

@@ -75,9 +75,9 @@ export class Follower {
     this.#news = []
     this.#taken = 0
     this.#tellWarning()
-    const approvals = await this.#approvals(headers)
     const byParent = Map.groupBy(headers, (h) => h.parentId)
     const root = byParent.get(null)?.[0]
+    const approvals = mayAsk(this.#o.team) ? await this.#approvals(headers, byParent) : new Map()
     if (root) await this.#visit(root, this.#o.place.root, 0, { byParent, approvals })
     this.#news.sort((a, b) => a.at - b.at)
     return this.#news.length
@@ -151,15 +151,19 @@ export class Follower {
   }
 
   /** All questions of sessions, read behind the headers and consistently: of one that has ended none is missing. */
-  async #approvals(headers: readonly SessionHeader[]): Promise<Seen['approvals']> {
-    const { store, ref, team, place } = this.#o
+  async #approvals(headers: readonly SessionHeader[], byParent: Seen['byParent']): Promise<Seen['approvals']> {
+    const { store, ref, place } = this.#o
+    const meet = (h: SessionHeader, node: Node) => {
+      for (const child of byParent.get(h.sessionId) ?? []) meet(child, place.child(node, child.ordinal))
+    }
+    for (const root of byParent.get(null) ?? []) meet(root, place.root)
     const found: (Approval & { sessionId: string })[] = []
     const told = (h: SessionHeader) => {
       const node = place.find(h.sessionId)
       if (!node) return false
       return node.place ? node.place.closed === 1 && node.place.round === h.round : node.told > 2
     }
-    if (mayAsk(team) && headers.some((h) => h.startedAt !== null && h.agent !== null && !told(h))) {
+    if (headers.some((h) => h.startedAt !== null && h.agent !== null && !told(h))) {
       for (let after: string | undefined, more = true; more; more = after !== undefined) {
         const options = { limit: APPROVALS_PER_READ, consistent: true, ...(after !== undefined && { after }) }
         const page = await store.listRunApprovals(ref, options)

@@ -58,7 +58,7 @@ async function events(
   open: { count: number },
   places: Polls,
 ): Promise<Response> {
-  const query = checkQuery(eventsQuery, new URL(c.req.url).searchParams)
+  const query = checkQuery(eventsQuery, c.req.url)
   const ref = runRef(c, tenant)
   const run = await findRun(ctx, ref)
   const { session } = query

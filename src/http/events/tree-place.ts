@@ -4,13 +4,16 @@ import { type Place, startOf } from './session-events.ts'
 
 /** More than any run has: whoever sends a cursor may have made it up. */
 const MOST_LEVELS = 100
+/** Sessions that a cursor speaks of at most, for the same reason: what it makes of them is kept while its reader waits. */
+const MOST_SESSIONS = 100_000
 
 /**
  * A session in the tree as a reader knows it: how many of its own events were told, and of its approvals. Of a followed
  * one, its place says so.
  */
 export interface Node {
-  readonly id: string
+  /** null: a cursor speaks of it, and nobody has looked for it yet. To reckon it is the dear part */
+  id: string | null
   readonly parent: Node | null
   readonly children: (Node | undefined)[]
   told: number
@@ -29,6 +32,7 @@ export interface Node {
  */
 export class TreePlace {
   readonly root: Node
+  #sessions = 1
   readonly #nodes = new Map<string, Node>()
   readonly #watched: string | undefined
   /** what a cursor says of the watched session, until it is found in the tree */
@@ -40,7 +44,7 @@ export class TreePlace {
   /** @param watched the session whose log is followed beside the root's */
   constructor(runId: string, watched: string | undefined, scope: string) {
     this.root = { id: rootSessionId(runId), parent: null, children: [], told: 0, asked: 0, place: startOf(1) }
-    this.#nodes.set(this.root.id, this.root)
+    this.#nodes.set(rootSessionId(runId), this.root)
     this.#watched = watched
     this.#scope = scope
   }
@@ -58,15 +62,24 @@ export class TreePlace {
     return this.#nodes.get(id)
   }
 
+  /** @param parent the root, or what this has given */
   child(parent: Node, ordinal: number): Node {
-    const known = parent.children[ordinal]
-    if (known) return known
-    const id = childSessionId(parent.id, ordinal)
-    const place = id === this.#watched ? this.#watchedPlace : undefined
-    const node: Node = { id, parent, children: [], told: 0, asked: 0, ...(place && { place }) }
+    const node = parent.children[ordinal] ?? this.#add(parent, ordinal)
+    if (node.id !== null) return node
+    node.id = childSessionId(parent.id!, ordinal)
+    this.#nodes.set(node.id, node)
+    if (node.id === this.#watched && this.#watchedPlace) {
+      node.place = this.#watchedPlace
+      touch(node)
+    }
+    return node
+  }
+
+  #add(parent: Node, ordinal: number): Node {
+    const node: Node = { id: null, parent, children: [], told: 0, asked: 0 }
     for (let i = parent.children.length; i < ordinal; i++) parent.children[i] = undefined
     parent.children[ordinal] = node
-    this.#nodes.set(node.id, node)
+    this.#sessions++
     touch(node)
     return node
   }
@@ -83,6 +96,7 @@ export class TreePlace {
 
   /** Undefined: more is under way at once than a cursor can say. */
   cursor(): string | undefined {
+    if (this.#sessions > MOST_SESSIONS) return undefined
     const watched = this.#watched === undefined ? undefined : this.find(this.#watched)
     const places = [this.root.place, watched ? watched.place : this.#watchedPlace]
     const parts = [...places.map((p) => (p ? placeText(p) : '')), textOf(this.root), this.#warned]
@@ -120,7 +134,8 @@ export class TreePlace {
       } else if (c.startsWith(':')) last.asked = Number(c.slice(1, -1))
       else {
         if (!at || counts.length === 0) return false
-        last = this.child(at, counts[counts.length - 1]!++)
+        if (this.#sessions === MOST_SESSIONS) return false
+        last = this.#add(at, counts[counts.length - 1]!++)
         last.told = Number(c)
       }
     }
@@ -129,7 +144,9 @@ export class TreePlace {
 }
 
 function touch(node: Node): void {
-  for (let n: Node | null = node; n; n = n.parent) n.text = undefined
+  node.text = undefined
+  // where one has no text, those above it have none either
+  for (let n = node.parent; n?.text !== undefined; n = n.parent) n.text = undefined
 }
 
 function textOf(node: Node): string {

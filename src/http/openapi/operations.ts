@@ -1,5 +1,4 @@
 /** Every operation of the API, for its OpenAPI document. A test compares it with the routes that the app has. */
-import type * as z from 'zod/mini'
 import { ERRORS, type ErrorCode } from '../../domain/errors.ts'
 import { receiptsBody } from '../audit.ts'
 import { estimate } from '../estimate-shape.ts'
@@ -15,7 +14,6 @@ import {
   pageQuery,
   retryBody,
   runQuery,
-  scheduleBody,
   startQuery,
 } from '../schemas.ts'
 import {
@@ -28,8 +26,6 @@ import {
   receipts,
   run,
   runs,
-  schedule,
-  schedules,
   session,
   sessions,
   spend,
@@ -37,11 +33,11 @@ import {
   teams,
 } from '../shapes.ts'
 import { reportQuery } from '../usage-report.ts'
-import type { Operation } from './operation.ts'
+import { type Operation, ok } from './operation.ts'
+import { SCHEDULE_OPERATIONS } from './schedule-operations.ts'
 
 const RUN = '/v1/runs/{runId}'
 const SESSION = `${RUN}/sessions/{sessionId}`
-const ok = (shape: z.ZodMiniType, says: string) => ({ status: 200, says, shape }) as const
 const accepted = { status: 202, says: 'The run; `Location` is where it is', shape: run, location: true } as const
 
 export const OPERATIONS: readonly Operation[] = [
@@ -54,7 +50,15 @@ export const OPERATIONS: readonly Operation[] = [
     body: createRunBody,
     answer: accepted,
     also: ok(estimate, 'With dryRun=true: what the run may cost. Nothing is started or written'),
-    refusals: ['unknown_team', 'bad_team', 'unknown_agent', 'unpriced_model', 'too_many_runs', 'not_supported'],
+    refusals: [
+      'unknown_team',
+      'bad_team',
+      'unknown_agent',
+      'unpriced_model',
+      'too_many_runs',
+      'not_supported',
+      'unknown_run',
+    ],
   },
   {
     method: 'GET',
@@ -231,34 +235,7 @@ export const OPERATIONS: readonly Operation[] = [
     answer: { status: 204, says: 'It is gone' },
     refusals: ['unknown_run', 'run_active'],
   },
-  {
-    method: 'GET',
-    path: '/v1/schedules',
-    id: 'listSchedules',
-    summary: 'All schedules, those of the file too',
-    query: noQuery,
-    answer: ok(schedules, 'The schedules'),
-    refusals: [],
-  },
-  {
-    method: 'POST',
-    path: '/v1/schedules',
-    id: 'createSchedule',
-    summary: 'Starts runs at given times',
-    query: noQuery,
-    body: scheduleBody,
-    answer: { status: 201, says: 'The schedule', shape: schedule, location: true },
-    refusals: ['unknown_team', 'bad_team', 'unknown_agent', 'unpriced_model'],
-  },
-  {
-    method: 'DELETE',
-    path: '/v1/schedules/{id}',
-    id: 'deleteSchedule',
-    summary: 'Ends a schedule that was made over the API; its runs go on',
-    query: noQuery,
-    answer: { status: 204, says: 'It is gone' },
-    refusals: ['unknown_schedule'],
-  },
+  ...SCHEDULE_OPERATIONS,
   {
     method: 'GET',
     path: '/v1/teams',
@@ -282,6 +259,7 @@ export const OPERATIONS: readonly Operation[] = [
     path: '/v1/health',
     id: 'health',
     summary: 'Whether the API answers',
+    query: noQuery,
     answer: ok(health, 'It does'),
     refusals: [],
     open: true,
@@ -291,6 +269,7 @@ export const OPERATIONS: readonly Operation[] = [
     path: '/v1/openapi.json',
     id: 'openapi',
     summary: 'This document',
+    query: noQuery,
     answer: { status: 200, says: 'OpenAPI 3.1' },
     refusals: [],
     open: true,
@@ -300,6 +279,7 @@ export const OPERATIONS: readonly Operation[] = [
     path: '/',
     id: 'home',
     summary: 'A line of text',
+    query: noQuery,
     answer: { status: 200, says: 'A line of text', type: 'text/plain' },
     refusals: [],
     open: true,

@@ -63,6 +63,17 @@ export function approvalsContract(open: () => Promise<TestTable>): void {
   })
 
   describe('decide', () => {
+    test.each<[string, object]>([
+      ['by is number', { by: 42 }],
+      ['by is object', { by: { name: 'somebody' } }],
+      ['note is object', { note: ['x'] }],
+    ])('%s: what could not be read is refused before it is written', async (message, wrong) => {
+      const ref = rootRef(at.newRun())
+      await at.store.putApproval(ref, asked)
+      await expect(at.store.decideApproval(ref, 4, 2, { ...decision, ...wrong })).rejects.toThrow(message)
+      expect(await at.store.getApproval(ref, 4, 2)).toEqual(unanswered)
+    })
+
     test('is done once, by one of 50', async () => {
       const ref = rootRef(at.newRun())
       await at.store.putApproval(ref, asked)
