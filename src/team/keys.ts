@@ -78,7 +78,7 @@ const SECTIONS: { readonly [S in Section]: readonly Row[] } = {
     ['instruction', 'supported', 'the system prompt; placeholders in it are left as they stand'],
     ['toolsets', 'supported', 'a list; see the toolsets below'],
     ['sub_agents', 'supported', 'names of agents it may delegate to; with them it has `transfer_task`'],
-    ['max_iterations', 'supported', 'most answers of one session in one round, above 0; 50 without it'],
+    ['max_iterations', 'supported', 'most answers of one session in one round, above 0; 50 without it, 3 for an agent without tools'],
     [
       'at_end',
       'supported',
