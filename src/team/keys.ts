@@ -78,7 +78,11 @@ const SECTIONS: { readonly [S in Section]: readonly Row[] } = {
     ['instruction', 'supported', 'the system prompt; placeholders in it are left as they stand'],
     ['toolsets', 'supported', 'a list; see the toolsets below'],
     ['sub_agents', 'supported', 'names of agents it may delegate to; with them it has `transfer_task`'],
-    ['max_iterations', 'supported', 'most answers of one session in one round, above 0; 50 without it, 3 for an agent without tools'],
+    [
+      'max_iterations',
+      'supported',
+      'most answers of one session in one round, above 0; 50 without it, 3 for an agent without tools',
+    ],
     [
       'at_end',
       'supported',
@@ -141,7 +145,12 @@ const SECTIONS: { readonly [S in Section]: readonly Row[] } = {
     ['model', 'supported', "the provider's name of the model; required, except for `scripted`"],
     ['temperature', 'supported', '0 to 2'],
     ['max_tokens', 'supported', 'the most output tokens of one call; it also bounds what is set aside of the budget'],
-    ['min_tokens', 'supported', 'how far max_tokens may shrink where the budget is short; the same: not at all'],
+    [
+      'min_tokens',
+      'supported',
+      'how far max_tokens may shrink where the budget is short; the same: not at all',
+      'subledger',
+    ],
     ['top_p', 'supported', '0 to 1'],
     ['frequency_penalty', 'supported', '-2 to 2'],
     ['presence_penalty', 'supported', '-2 to 2'],
