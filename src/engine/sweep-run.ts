@@ -42,8 +42,10 @@ export async function sweepRun(ctx: EngineContext, ref: RunRef, invocation?: Inv
   const run = await ctx.store.getRun(ref, { consistent: true, gone: true })
   if (!run) return NOTHING_FOUND
   if (isGone(run, ctx.clock.now())) return sweepGone(ctx, run, invocation)
+  const began = ctx.clock.now()
+  const until = Math.min(began + LONGEST_LOOK_MS, invocation?.deadlineAt ?? Number.POSITIVE_INFINITY)
   // before the headers are read: what it ends needs no event any more
-  if (run.stop && run.status === 'running') await stopAll(ctx, run)
+  if (run.stop && run.status === 'running') await stopAll(ctx, run, until)
   const headers = await allHeaders(ctx, ref)
   const root = headers.get(rootSessionId(ref.runId))
   let [invoked, settled, repaired] = [0, 0, 0]
@@ -65,8 +67,6 @@ export async function sweepRun(ctx: EngineContext, ref: RunRef, invocation?: Inv
     await resumeRun(ctx, run)
     invoked++
   }
-  const began = ctx.clock.now()
-  const until = Math.min(began + LONGEST_LOOK_MS, invocation?.deadlineAt ?? Number.POSITIVE_INFINITY)
   let whole = true
   for (const h of fromElsewhere([...headers.values()], began)) {
     if (ctx.clock.now() > until) {
