@@ -2,6 +2,7 @@ import { type ApprovalRef, askOf, awaitsApproval, type Decision, parseApprovalId
 import { SubledgerError } from '../domain/errors.ts'
 import type { Run, RunRef, SessionRef } from '../domain/run.ts'
 import { isTerminal, type SessionHeader } from '../domain/session.ts'
+import { bringForward } from './bring-forward.ts'
 import type { EngineContext } from './context.ts'
 import { takeOff } from './wake.ts'
 
@@ -44,6 +45,8 @@ export async function decideApproval(ctx: Ctx, ref: RunRef, approvalId: string, 
   const stands = written?.written ? decision : now?.decision
   if (stands?.decision !== verdict.decision)
     throw new SubledgerError('approval_closed', `It was decided already: ${stands?.decision ?? 'it is gone'}.`)
+  // a sweep that came between the telling and the decision has put the run off
+  await tellSweep(ctx, ref)
   try {
     await takeOff(ctx, session, askOf(place))
   } catch (fault) {
@@ -66,21 +69,9 @@ async function checkOpen(ctx: Ctx, ref: SessionRef, round: number): Promise<void
 const closed = () =>
   new SubledgerError('approval_closed', 'The session has ended, or is going to: nothing waits for this any more.')
 
-/** No caller lives longer: a look before that may come between the telling and the decision. */
-const DECIDES_MS = 30_000
-
 /** The sweep looks at the run soon, and not only when the wait has lasted as long as it may. */
-async function tellSweep(ctx: Ctx, ref: RunRef): Promise<void> {
-  for (;;) {
-    const run = await ctx.store.getRun(ref, { consistent: true })
-    if (run?.status !== 'running' || run.dueAt === null) return
-    // always another time: a sweep that looked before the decision must not put the run off
-    const now = ctx.clock.now()
-    const least = now + DECIDES_MS === run.dueAt ? now + DECIDES_MS + 1 : now + DECIDES_MS
-    const soon = Math.max(Math.min(run.dueAt - 1, now + ctx.settings.eventAgeMs), least)
-    if ((await ctx.store.pushDue(ref, run, soon)).written) return
-  }
-}
+const tellSweep = (ctx: Ctx, ref: RunRef): Promise<void> =>
+  bringForward(ctx, ref, ctx.clock.now() + ctx.settings.eventAgeMs, { moved: true })
 
 /**
  * What is decided about a session's questions and has not reached it, because whoever decided came before it lay down or

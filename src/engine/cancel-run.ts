@@ -21,7 +21,7 @@ export async function cancelRun(ctx: EngineContext, ref: RunRef): Promise<Run> {
   if (!run) throw new SubledgerError('unknown_run', `There is no run ${ref.runId}.`)
   if (run.stop && run.status === 'running') {
     // the rest of a large tree is the sweep's, for which the run is due
-    await stopAll(ctx, run, ctx.clock.now() + IN_REQUEST_MS)
+    await stopAll(ctx, run, { until: ctx.clock.now() + IN_REQUEST_MS })
   }
   return (await ctx.store.getRun(ref, { consistent: true })) ?? run
 }
@@ -30,12 +30,18 @@ export async function cancelRun(ctx: EngineContext, ref: RunRef): Promise<Run> {
  * Stops every live session of a run's round, the root first so that nothing new is delegated from above. Repeated by the
  * sweep while the run's stop stands, because a session may be born while this passes. A session of a later round is left
  * alone: whoever is slow here may find the run in its next round.
- * @param until epoch ms after which no further page of sessions is taken
+ * @param options `until`: epoch ms after which no further page of sessions is taken · `again`: whether those that have been
+ * told to stop are told once more
  */
-export async function stopAll(ctx: EngineContext, run: Run, until = Number.POSITIVE_INFINITY): Promise<void> {
+export async function stopAll(
+  ctx: EngineContext,
+  run: Run,
+  options: { until?: number; again?: boolean } = {},
+): Promise<void> {
+  const { until = Number.POSITIVE_INFINITY, again = true } = options
   const ref = { tenant: run.tenant, runId: run.runId }
   const rootId = rootSessionId(run.runId)
-  const mine = (h: SessionHeader) => !isTerminal(h) && h.round === run.round
+  const mine = (h: SessionHeader) => !isTerminal(h) && h.round === run.round && (again || h.stop === null)
   const stop = (h: SessionHeader) => stopSession(ctx, { ...ref, sessionId: h.sessionId }, h, 'cancelled')
   const root = await ctx.store.getHeader({ ...ref, sessionId: rootId })
   if (root && mine(root)) await stop(root)

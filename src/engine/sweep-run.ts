@@ -3,6 +3,7 @@ import { isGone, type Run, type RunRef, type SessionRef, wasRaised } from '../do
 import { isClaimable, isTerminal, mayRun, type SessionHeader } from '../domain/session.ts'
 import { amountOf, booksOf, unknown } from '../domain/usage.ts'
 import { passDecisions } from './approve.ts'
+import { bringForward } from './bring-forward.ts'
 import { stopAll } from './cancel-run.ts'
 import { resumeRun, takeLimit } from './change-budget.ts'
 import type { EngineContext, Invocation } from './context.ts'
@@ -45,7 +46,7 @@ export async function sweepRun(ctx: EngineContext, ref: RunRef, invocation?: Inv
   const began = ctx.clock.now()
   const until = Math.min(began + LONGEST_LOOK_MS, invocation?.deadlineAt ?? Number.POSITIVE_INFINITY)
   // before the headers are read: what it ends needs no event any more
-  if (run.stop && run.status === 'running') await stopAll(ctx, run, until)
+  if (run.stop && run.status === 'running') await stopAll(ctx, run, { until, again: false })
   const headers = await allHeaders(ctx, ref)
   const root = headers.get(rootSessionId(ref.runId))
   let [invoked, settled, repaired] = [0, 0, 0]
@@ -94,8 +95,7 @@ export async function sweepSession(ctx: EngineContext, ref: SessionRef): Promise
   if (!h || h.parentId === null) return sweepRun(ctx, ref)
   const parent = await headerOf(ctx, { ...ref, sessionId: h.parentId })
   const found = await lookAtSession(ctx, run, h, new Map([[parent.sessionId, parent]]))
-  const soon = ctx.clock.now() + ctx.settings.eventAgeMs
-  if (run.status === 'running' && run.dueAt !== null && run.dueAt > soon) await ctx.store.pushDue(ref, run, soon)
+  await bringForward(ctx, ref, ctx.clock.now() + ctx.settings.eventAgeMs)
   const settled = found === 'settled' || found === 'repaired' ? 1 : 0
   return { ...NOTHING_FOUND, invoked: found === 'invoked' ? 1 : 0, settled }
 }

@@ -147,14 +147,26 @@ async function lookUp(ctx: Ctx, ref: ScheduleRef): Promise<{ schedule: Schedule 
   return { schedule, state: stored?.state ?? NO_STATE }
 }
 
-/** It was taken out of the file: what it had queued is started by nobody any more. */
+/**
+ * It is not in the file, perhaps only while that is saved: what it had queued waits for a day, and is started by nobody
+ * then.
+ */
 async function dropQueue(ctx: Ctx, ref: ScheduleRef, state: ScheduleState): Promise<void> {
-  const dropped = new Set([...state.queued, ...(state.starting ? [state.starting] : [])].map((t) => t.at))
-  const ticks = state.ticks.map((t) => (dropped.has(t.at) ? { ...t, outcome: 'skipped' as const, runId: null } : t))
-  ctx.log.warn('a schedule is gone; its ticks that waited are skipped', { ...ref, ticks: dropped.size })
-  const { v, ...rest } = state
-  const skipped = state.skipped + dropped.size
-  await ctx.store.moveSchedule(ref, v, { ...rest, ticks, skipped, queued: [], starting: null, dueAt: null })
+  const isOld = (t: QueuedTick) => t.at < ctx.clock.now() - MADE_UP_MS
+  const { v, starting, ...rest } = state
+  const begun =
+    starting !== null && (await ctx.store.getRun({ tenant: ref.tenant, runId: starting.runId })) !== undefined
+  const dropped = [...state.queued, ...(starting && !begun ? [starting] : [])].filter(isOld)
+  if (dropped.length === 0 && !begun) return putOff(ctx, ref)
+  const gone = new Set(dropped.map((t) => t.at))
+  const ticks = state.ticks.map((t) => (gone.has(t.at) ? { ...t, outcome: 'skipped' as const, runId: null } : t))
+  const queued = state.queued.filter((t) => !gone.has(t.at))
+  const still = starting && !begun && !gone.has(starting.at) ? starting : null
+  if (dropped.length > 0)
+    ctx.log.warn('a schedule is gone; its ticks that waited are skipped', { ...ref, ticks: dropped.length })
+  const dueAt = queued.length > 0 || still ? ctx.clock.now() + LOOK_MS : null
+  const skipped = state.skipped + dropped.length
+  await ctx.store.moveSchedule(ref, v, { ...rest, ticks, skipped, queued, starting: still, dueAt })
 }
 
 /** Ticks every schedule whose time has come, and starts what waits behind runs that have ended. */

@@ -2,6 +2,7 @@ import { readState } from '../domain/log.ts'
 import { isTerminal, type SessionHeader } from '../domain/session.ts'
 import type { BookRow } from '../domain/usage.ts'
 import type { Store } from '../ports.ts'
+import { bringForward } from './bring-forward.ts'
 import { type Drive, now, refresh, type Step } from './drive.ts'
 import { letIn } from './let-in.ts'
 import { restPots, wakeAtPots } from './pots.ts'
@@ -42,7 +43,7 @@ export async function waitFor(d: Drive, w: WaitFor): Promise<'ready' | Step> {
     if (suspended.written) {
       await wakeAtPots(d)
       await startHeldBack(d, h, suspended.item)
-      if (w.wakeAt !== null) await bringDueForward(d, w.wakeAt)
+      if (w.wakeAt !== null) await bringForward(d.ctx, d.ref, w.wakeAt)
       return 'asleep'
     }
     const g = await refresh(d)
@@ -70,7 +71,7 @@ export async function waitForTime(d: Drive, until: number, rows: readonly BookRo
     const g = await refresh(d)
     return isTerminal(g) || g.attempt !== d.attempt || g.status === 'waiting' ? 'asleep' : 'again'
   }
-  await bringDueForward(d, until)
+  await bringForward(d.ctx, d.ref, until)
   return 'asleep'
 }
 
@@ -88,12 +89,7 @@ export async function lieDownUntil(
   if (after.status !== 'waiting') return 'again'
   await wakeAtPots(d)
   await startHeldBack(d, before, after)
-  await bringDueForward(d, wait.wakeAt)
+  // the sweep looks at the run when the wait is over, and not only at its next turn
+  await bringForward(d.ctx, d.ref, wait.wakeAt)
   return 'asleep'
-}
-
-/** The sweep looks at the run when the wait is over, and not only at its next turn. */
-async function bringDueForward(d: Drive, wakeAt: number): Promise<void> {
-  const run = await d.ctx.store.getRun(d.ref, { consistent: true })
-  if (run && run.dueAt !== null && run.dueAt > wakeAt) await d.ctx.store.pushDue(d.ref, run, wakeAt)
 }

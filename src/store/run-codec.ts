@@ -84,7 +84,7 @@ export const encodeRun = (run: Run): Item => ({
     [A.raisedRound]: run.raisedRound ?? undefined,
     [A.budgetWarnedAt]: run.budgetWarned?.at ?? null,
     [A.budgetWarnedSeq]: run.budgetWarned?.budgetSeq ?? null,
-    [A.budgetSeq]: run.budgetSeq,
+    [A.budgetSeq]: run.budgetSeq === 0 ? null : run.budgetSeq,
     [A.grantedUsd]: run.granted?.usd,
     [A.grantedTok]: run.granted?.tok,
     [A.grants]: run.grants.length > 0 ? encodeGrants(run.grants) : undefined,
@@ -125,7 +125,7 @@ export function decodeRun(item: Item): Run {
     maxConcurrency: r.whole('maxConcurrency'),
     limit: { usd: r.big('limitUsd'), tok: r.big('limitTok') },
     limitSeq: r.whole('limitSeq'),
-    budgetSeq: r.whole('budgetSeq'),
+    budgetSeq: r.has('budgetSeq') ? r.whole('budgetSeq') : 0,
     raisedRound: r.has('raisedRound') ? r.whole('raisedRound') : null,
     budgetWarned: r.has('budgetWarnedAt')
       ? { at: r.whole('budgetWarnedAt'), budgetSeq: r.whole('budgetWarnedSeq') }

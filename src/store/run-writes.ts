@@ -200,13 +200,13 @@ export function runWrites(table: TableClient): RunWrites {
             '#limitUsd = :limitUsd',
             '#limitTok = :limitTok',
             '#limitSeq = #limitSeq + :one',
-            ...(same(to.limit, to.seen.limit) ? [] : ['#budgetSeq = #budgetSeq + :one']),
             '#updatedAt = :now',
             ...(to.raised ? ['#raisedRound = :round'] : []),
             ...(to.resume ? ['#status = :running', '#round = #round + :one', '#inputRound = :inputRound'] : []),
             ...(to.resume || to.dueAt !== undefined ? DUE : []),
           ],
           remove: to.resume ? ['#stopReason', '#error', '#short'] : [],
+          add: same(to.limit, to.seen.limit) ? [] : ['#budgetSeq :one'],
         },
         {
           ':seenSeq': to.seen.limitSeq,
@@ -229,7 +229,13 @@ export function runWrites(table: TableClient): RunWrites {
       update(
         ref,
         ['attribute_not_exists(#budgetWarnedSeq)', '#budgetWarnedSeq < :seq']
-          .map((way) => all('#budgetSeq = :seq', way))
+          .map((way) =>
+            all(
+              'attribute_exists(#pk)',
+              budgetSeq === 0 ? 'attribute_not_exists(#budgetSeq)' : '#budgetSeq = :seq',
+              way,
+            ),
+          )
           .join(' OR '),
         { set: ['#budgetWarnedAt = :now', '#budgetWarnedSeq = :seq'] },
         { ':seq': budgetSeq, ':now': now },

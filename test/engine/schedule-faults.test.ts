@@ -100,3 +100,55 @@ test('of two schedules of a file one that cannot start its run does not keep the
   }
   expect((await runs()).length).toBeGreaterThan(10)
 })
+
+test('a file that is away for one look, because it is being saved, loses no tick that waits', async () => {
+  const nightly = { tenant: 'local', id: 'nightly' }
+  const there = { ...schedule, id: 'nightly', expression: 'rate(1 minute)', overlap: 'queue' as const }
+  inFile = there
+  engine.lose = () => true // its first run goes on
+  await tick(ctx(), nightly, clock.now())
+  await clock.advance(MINUTE)
+  await tick(ctx(), nightly, clock.now())
+  const queued = async () => (await engine.ctx.store.getSchedule(nightly))!.state.queued.length
+  expect(await queued()).toBe(1)
+  inFile = undefined
+  await minute()
+  expect(await queued()).toBe(1)
+  // a day later nobody waits for it any more
+  await clock.advance(25 * 60 * MINUTE)
+  await minute()
+  expect(await engine.ctx.store.getSchedule(nightly)).toMatchObject({
+    state: {
+      queued: [],
+      skipped: 1,
+      dueAt: null,
+      ticks: [{ outcome: 'skipped', runId: null }, { outcome: 'started' }],
+    },
+  })
+})
+
+test('a tick whose run has begun is told so, also when its schedule is taken out of the file', async () => {
+  const nightly = { tenant: 'local', id: 'nightly' }
+  inFile = { ...schedule, id: 'nightly', expression: 'rate(1 minute)' }
+  const at = clock.now()
+  let moves = 0
+  const { store } = engine.ctx
+  const dying: typeof store = {
+    ...store,
+    moveSchedule: async (...args) => {
+      if (moves++ > 0) throw new Error('killed')
+      return store.moveSchedule(...args)
+    },
+  }
+  await expect(tick({ ...ctx(), store: dying }, nightly, at)).rejects.toThrow('killed')
+  const [started] = await runs()
+  expect(started).toBeDefined()
+  inFile = undefined
+  await minute()
+  await minute()
+  expect((await store.getSchedule(nightly))!.state).toMatchObject({
+    starting: null,
+    dueAt: null,
+    ticks: [{ at, outcome: 'started', runId: started!.runId }],
+  })
+})

@@ -166,3 +166,61 @@ test('of a run whose N events were given up, N dead letters send about N events,
   }
   expect(w.invoked.length).toBe(40)
 })
+
+test('a cancelled run whose stopping takes a whole look is still looked at', async () => {
+  const at = { now: Date.UTC(2026, 0, 1) }
+  const memory = memoryTable()
+  const clock = { now: () => at.now, sleep: () => new Promise<void>(() => {}) }
+  const took =
+    <A, R>(f: (a: A) => Promise<R>) =>
+    async (a: A) => {
+      at.now += 60
+      return f(a)
+    }
+  const table: TableClient = {
+    get: took(memory.get),
+    put: took(memory.put),
+    update: took(memory.update),
+    delete: took(memory.delete),
+    query: took(memory.query),
+  }
+  const engine = testEngine({ table: memory, teams: [crowd], clock })
+  const invoked: string[] = []
+  const ctx = { ...engine.ctx, invoker: { invoke: async (r: { sessionId: string }) => void invoked.push(r.sessionId) } }
+  const N = 400
+  const tasks = Array.from({ length: N }, () => ({ agent: 'worker', task: 't' }))
+  const run = await startRun(ctx, { tenant: 'local', team: 'crowd', tasks, maxConcurrency: N })
+  const rootId = rootSessionId(run.runId)
+  await runSession(ctx, { ...run, sessionId: rootId }, { deadlineAt: at.now + 900_000 })
+  const headers = (await ctx.store.listHeaders(run, { consistent: true })).items
+  for (const h of headers)
+    if (h.parentId !== null && h.agent === null)
+      await runSession(ctx, { ...run, sessionId: h.sessionId }, { deadlineAt: at.now + 900_000 })
+  let claimed = 0
+  let after: string | undefined
+  do {
+    const page = await ctx.store.listHeaders(run, { consistent: true, ...(after && { after }) })
+    for (const h of page.items)
+      if (h.agent !== null) {
+        await ctx.store.claim(
+          { ...run, sessionId: h.sessionId },
+          { seenAttempt: 0, driver: 'x', now: at.now, lease: at.now + 90_000, first: null },
+        )
+        claimed++
+      }
+    after = page.next
+  } while (after)
+  expect(claimed).toBe(N)
+  at.now += 100_000 // all drivers are dead: an outage
+  await ctx.store.cancelRun(run, { now: at.now, expiresAt: undefined })
+  invoked.length = 0
+  for (let i = 0; i < 40; i++) {
+    if (i === 1) invoked.length = 0 // the events of the first look are lost
+    const begun = at.now
+    const n0 = invoked.length
+    const r = await sweep({ ...ctx, store: createStore(table, clock.now) }, { deadlineAt: begun + 120_000 })
+    console.log(i, r.runs, r.invoked, invoked.length - n0, at.now - begun)
+    at.now = Math.max(begun + 60_000, at.now)
+  }
+  expect(new Set(invoked).size).toBeGreaterThan(N / 2)
+})

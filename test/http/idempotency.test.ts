@@ -188,7 +188,7 @@ describe('after a crash between any two writes the retry finds what there is', (
       },
     )
     // record, due time of the run, decision, question off, answer
-    expect(writes).toBe(5)
+    expect(writes).toBe(6)
   })
 
   test('of a schedule', async () => {

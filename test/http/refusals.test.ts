@@ -242,11 +242,9 @@ describe('refusals', () => {
       expect(problem.errors!.map((e) => e.path)).toEqual([path])
     })
 
-    test('by routes that hold no data, too', async () => {
-      for (const route of ['/', '/v1/health', '/v1/openapi.json']) {
-        const problem = expectProblem(await api.get(`${route}?x=1`), 400, 'bad_request')
-        expect(problem.errors).toEqual([{ path: '?x', message: 'is not known here' }])
-      }
+    test('but not by routes that hold no data: whoever watches may add something to get past a cache', async () => {
+      for (const route of ['/', '/v1/health', '/v1/openapi.json'])
+        expect((await api.get(`${route}?x=1`)).status).toBe(200)
     })
 
     test('control: what is UTF-8, and a per cent sign, are taken', async () => {
