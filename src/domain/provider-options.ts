@@ -13,8 +13,8 @@ type Rule =
   | 'setting'
   /** these values alone */
   | { readonly only: readonly (string | boolean)[] }
-  /** a list of these values */
-  | { readonly listOf: readonly string[] }
+  /** a list of these values, and of those that raise the price of a large prompt, where the price is the model's own */
+  | { readonly listOf: readonly string[]; readonly dearer?: readonly string[] }
   /** a mapping of these keys */
   | { readonly keys: Rules }
 
@@ -36,16 +36,18 @@ const OPENAI: Rules = {
   service_tier: { only: STANDARD_TIERS },
 }
 
-/** Those that change no price but that of a large prompt, which the price table knows. */
+/** Betas that open a context whose large prompts have another price: the price table does not have it for every model. */
+export const LARGE_PROMPT_BETAS = ['context-1m-2025-08-07'] as const
+
 const CLAUDE_BETAS = {
   listOf: [
     'interleaved-thinking-2025-05-14',
-    'context-1m-2025-08-07',
     'extended-cache-ttl-2025-04-11',
     'token-efficient-tools-2025-02-19',
     'fine-grained-tool-streaming-2025-05-14',
     'output-128k-2025-02-19',
   ],
+  dearer: LARGE_PROMPT_BETAS,
 } as const
 
 const BEDROCK: Rules = {
@@ -75,7 +77,8 @@ const COMPATIBLE: Rules = {
   ...all('logprobs', 'top_logprobs', 'response_format', 'tool_choice', 'parallel_tool_calls'),
   ...all('reasoning_effort', 'verbosity', 'text_verbosity', 'strict_json_schema'),
   ...all('user', 'metadata', 'safety_identifier', 'prompt_cache_key', 'prompt_cache_retention'),
-  ...all('top_k', 'top_a', 'min_p', 'typical_p', 'repetition_penalty', 'stop_token_ids', 'random_seed', 'safe_prompt'),
+  ...all('top_k', 'top_a', 'min_p', 'typical_p', 'repetition_penalty', 'repeat_penalty'),
+  ...all('stop_token_ids', 'random_seed', 'safe_prompt'),
   ...all('enable_thinking', 'disable_reasoning', 'include_reasoning', 'reasoning_format'),
   store: { only: [false] },
   service_tier: { only: [...STANDARD_TIERS, 'standard', 'on_demand'] },
@@ -115,6 +118,7 @@ const RULES = {
   google: {
     ...STREAM,
     ...all('top_k', 'seed', 'stop', 'stop_sequences', 'safety_settings', 'threshold', 'media_resolution'),
+    ...all('structured_outputs'),
     thinking_config: { keys: all('include_thoughts', 'thinking_budget', 'thinking_level') },
     response_modalities: { listOf: ['TEXT'] },
     service_tier: { only: ['standard', 'flex'] },
@@ -122,7 +126,7 @@ const RULES = {
   amazon_bedrock: BEDROCK,
 } satisfies { readonly [api: string]: Rules }
 
-type Optioned = Pick<ModelDefinition, 'api' | 'baseUrl' | 'options'>
+type Optioned = Pick<ModelDefinition, 'api' | 'baseUrl' | 'cost' | 'options'>
 
 /** What of an option, or of a part of it, is not sent. */
 export interface NotSent {
@@ -151,7 +155,7 @@ type Options = { readonly [key: string]: unknown }
 /** What is sent with every call. A script is not. */
 export function sentOptions(model: Optioned): { [key: string]: unknown } {
   const rules = rulesOf(model)
-  return rules ? sift(model.options ?? {}, rules, false).kept : {}
+  return rules ? sift(model.options ?? {}, rules, { settings: false, ownCost: !!model.cost }).kept : {}
 }
 
 /** Bytes of JSON that the options add to a request: some of them, such as the schema of an answer, are read with the prompt. */
@@ -163,19 +167,27 @@ export function optionsBound(model: Optioned): number {
 /** The options without what is not sent, our own settings kept, and what that is. */
 export function siftOptions(model: Optioned): { kept: Options; notSent: readonly NotSent[] } {
   const rules = rulesOf(model)
-  return rules ? sift(model.options ?? {}, rules, true) : { kept: model.options ?? {}, notSent: [] }
+  const how = { settings: true, ownCost: !!model.cost }
+  return rules ? sift(model.options ?? {}, rules, how) : { kept: model.options ?? {}, notSent: [] }
 }
 
-function sift(options: Options, rules: Rules, settings: boolean): { kept: Options; notSent: NotSent[] } {
+interface How {
+  /** keep our own settings */
+  readonly settings: boolean
+  /** the model's price is the team file's */
+  readonly ownCost: boolean
+}
+
+function sift(options: Options, rules: Rules, how: How): { kept: Options; notSent: NotSent[] } {
   const kept: [string, unknown][] = []
   const notSent: NotSent[] = []
   for (const [key, value] of Object.entries(options)) {
     const rule = ruleFor(key, rules)
     if (rule === undefined) notSent.push({ path: [key], known: Object.keys(rules) })
-    else if (rule === 'any' || (rule === 'setting' && settings)) kept.push([key, value])
+    else if (rule === 'any' || (rule === 'setting' && how.settings)) kept.push([key, value])
     else if (rule === 'setting') continue
     else if ('keys' in rule) {
-      const inner = isRecord(value) ? sift(value, rule.keys, settings) : undefined
+      const inner = isRecord(value) ? sift(value, rule.keys, how) : undefined
       notSent.push(
         ...(inner?.notSent.map((n) => ({ ...n, path: [key, ...n.path] })) ?? [
           { path: [key], known: Object.keys(rule.keys).map((k) => `${key}.${k}`) },
@@ -183,7 +195,8 @@ function sift(options: Options, rules: Rules, settings: boolean): { kept: Option
       )
       if (inner && Object.keys(inner.kept).length > 0) kept.push([key, inner.kept])
     } else {
-      const only: readonly unknown[] = 'only' in rule ? rule.only : rule.listOf
+      const more = 'only' in rule || !how.ownCost ? [] : (rule.dearer ?? [])
+      const only: readonly unknown[] = 'only' in rule ? rule.only : [...rule.listOf, ...more]
       const said = 'only' in rule ? [value] : Array.isArray(value) ? value : [undefined]
       if (said.every((v) => only.includes(v))) kept.push([key, value])
       else notSent.push({ path: [key], only: only as (string | boolean)[], known: [] })

@@ -36,6 +36,30 @@ type Match =
  * is charged once: where a receipt may be of one that is booked, it settles no other.
  */
 export function matchReceipts(receipts: readonly Receipt[], calls: readonly Call[], team: TeamDefinition): Match[] {
+  const { kept, doubtful } = takeTwinsAsOne(receipts)
+  const once = [...new Set(kept)]
+  const matches = matchOnce(
+    once.map((i) => receipts[i]!),
+    new Set(once.flatMap((of, i) => (doubtful.has(of) ? [i] : []))),
+    calls,
+    team,
+  )
+  const told = new Map(once.map((of, i) => [of, matches[i]!]))
+  return kept.map((of, i): Match => {
+    const match = told.get(of)!
+    return of !== i && match.result === 'settled' ? { ...match, result: 'known', detail: TWICE } : match
+  })
+}
+
+const TWICE = 'the same receipt stands there more than once'
+
+/** @param doubtful indices of receipts that may be another one's second copy: they settle nothing by their time */
+function matchOnce(
+  receipts: readonly Receipt[],
+  doubtful: ReadonlySet<number>,
+  calls: readonly Call[],
+  team: TeamDefinition,
+): Match[] {
   const byPlace = new Map(calls.map((c) => [`${c.sessionId}/${c.n}`, c]))
   const byResponse = new Map(calls.flatMap((c) => (c.responseId === undefined ? [] : [[c.responseId, c] as const])))
   const named = new Map<Call, number>()
@@ -58,13 +82,13 @@ export function matchReceipts(receipts: readonly Receipt[], calls: readonly Call
     const booked = fitting.filter((c) => c.outcome !== 'unknown')
     return {
       receipt: r,
+      doubtful: doubtful.has(i),
       open,
       booked: booked.filter((c) => sameTokens(c, r)),
       vague: booked.filter((c) => isVague(c) && !sameTokens(c, r)),
     }
   })
-  const taken = takeBooked(found)
-  const used = new Set(taken.values())
+  const { taken, used } = takeBooked(found)
   for (const [i, f] of found.entries()) {
     const call = taken.get(f)
     if (call) matches[i] = known(call, f.receipt)
@@ -79,13 +103,59 @@ export function matchReceipts(receipts: readonly Receipt[], calls: readonly Call
       const places = [...fits[i]!, ...free].map((c) => `${placeOf(c)}${c.outcome === 'unknown' ? '' : ' (booked)'}`)
       return { result: 'ambiguous', detail: `it could be ${places.join(', or ')}: say which with sessionId and turn` }
     }
-    return fits.filter((f) => f.includes(call)).length > 1 ? several(call) : { result: 'settled', call, detail: '' }
+    if (fits.filter((f) => f.includes(call)).length > 1) return several(call)
+    if (doubtful.has(i))
+      return { result: 'ambiguous', detail: 'another receipt may be of the same response: leave one' }
+    return { result: 'settled', call, detail: '' }
   })
+}
+
+/**
+ * Exports that overlap tell a response twice, and it was charged once. Receipts that have the response's id, and say the
+ * same, are one.
+ * @returns for each receipt the index of the one that stands for it, and those that may be copies of another
+ */
+function takeTwinsAsOne(receipts: readonly Receipt[]): { kept: number[]; doubtful: Set<number> } {
+  const kept = [...receipts.keys()]
+  const doubtful = new Set<number>()
+  const twins = Map.groupBy(
+    kept.filter((i) => receipts[i]!.responseId !== undefined),
+    (i) => receipts[i]!.responseId,
+  )
+  for (const group of twins.values()) {
+    const first = group.find((i) => placeKey(receipts[i]!) !== undefined) ?? group[0]!
+    for (const i of group) {
+      const place = placeKey(receipts[i]!)
+      if (i === first || (place !== undefined && place !== placeKey(receipts[first]!))) continue
+      if (sameCharge(receipts[i]!, receipts[first]!)) kept[i] = first
+      else for (const one of [i, first]) doubtful.add(one)
+    }
+  }
+  const dated = [...new Set(kept)].filter((i) => receipts[i]!.createdAt !== undefined)
+  for (const group of Map.groupBy(dated, (i) => receipts[i]!.createdAt).values())
+    for (const i of group) if (group.some((j) => j !== i && couldBeOne(receipts[i]!, receipts[j]!))) doubtful.add(i)
+  return { kept, doubtful }
+}
+
+const placeKey = ({ sessionId, turn }: Receipt): string | undefined =>
+  sessionId === undefined || turn === undefined ? undefined : `${sessionId}/${turn}`
+
+const sameUsage = ({ usage: a }: Receipt, { usage: b }: Receipt): boolean =>
+  (Object.keys(a) as (keyof TokenUsage)[]).every((key) => a[key] === b[key])
+
+const sameCharge = (a: Receipt, b: Receipt): boolean => a.model === b.model && sameUsage(a, b)
+
+/** Two receipts of the same time, of which one at least has no id that tells them apart. */
+function couldBeOne(a: Receipt, b: Receipt): boolean {
+  const apart = a.responseId !== undefined && b.responseId !== undefined
+  return !apart && sameUsage(a, b) && (a.model === b.model || a.model === undefined || b.model === undefined)
 }
 
 /** The calls that a receipt could be of. */
 interface Candidates {
   readonly receipt: Receipt
+  /** it may be another one's second copy */
+  readonly doubtful: boolean
   readonly open: readonly Call[]
   /** booked with its tokens */
   readonly booked: readonly Call[]
@@ -96,11 +166,16 @@ interface Candidates {
 /**
  * Which receipts are of calls that are booked already. One that fits no other call is. Of those that fit unknown ones as
  * well it is said only where there are more of them than such booked calls, and all fit the same: then each booked call has
- * one of them, whichever it is, since their tokens are the same, and the rest are of the others.
+ * one of them, whichever it is, since their tokens are the same, and the rest are of the others. Receipts that may be one
+ * are not counted.
+ * @returns also the booked calls that certainly have their receipt
  */
-function takeBooked(found: readonly Candidates[]): Map<Candidates, Call> {
-  const taken = assign(found.filter((f) => f.open.length === 0))
-  const used = new Set(taken.values())
+function takeBooked(found: readonly Candidates[]): { taken: Map<Candidates, Call>; used: Set<Call> } {
+  const closed = found.filter((f) => f.open.length === 0)
+  const taken = assign(closed)
+  const sure = closed.filter((f) => !f.doubtful)
+  const contested = new Set(found.flatMap((f) => (f.open.length > 0 ? f.booked : [])))
+  const used = new Set([...assign(sure).values()].filter((c) => contested.has(c) && isNeeded(c, sure)))
   const groups = Map.groupBy(
     found.flatMap((f) => {
       const booked = f.booked.filter((c) => !used.has(c))
@@ -110,11 +185,21 @@ function takeBooked(found: readonly Candidates[]): Map<Candidates, Call> {
   )
   for (const group of groups.values()) {
     const { booked } = group[0]!
-    const rivals = [...groups.values()].some((g) => g !== group && g[0]!.booked.some((c) => booked.includes(c)))
-    if (rivals || group.length <= booked.length) continue
-    for (const [f, call] of assign(group)) taken.set((f as (typeof group)[number]).found, call)
+    const others = [...[...groups.values()].filter((g) => g !== group).map((g) => g[0]!), ...closed]
+    const rivals = others.some((f) => f.booked.some((c) => booked.includes(c)))
+    if (rivals || group.some((f) => f.doubtful) || group.length <= booked.length) continue
+    for (const [f, call] of assign(group)) {
+      taken.set((f as (typeof group)[number]).found, call)
+      used.add(call)
+    }
   }
-  return taken
+  return { taken, used }
+}
+
+/** Whether the receipts cannot all have a call of their own without this one. */
+function isNeeded(call: Call, among: readonly Candidates[]): boolean {
+  const without = among.map((f) => ({ ...f, booked: f.booked.filter((c) => c !== call) }))
+  return assign(without).size < assign(among).size
 }
 
 /** Gives as many receipts as can be a booked call of their own; those that are nearer in time go first. */

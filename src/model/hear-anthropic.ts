@@ -1,4 +1,5 @@
 import {
+  addErrorUsage,
   addUsage,
   calling,
   type Heard,
@@ -33,7 +34,7 @@ export function hearAnthropic(heard: Heard, e: Json): void {
       heard.ended = true
       return
     case 'error':
-      addUsage(heard, e.usage, false)
+      addErrorUsage(heard, e.usage)
       hearError(heard, e.error ?? e)
   }
 }

@@ -1,4 +1,5 @@
 import {
+  addErrorUsage,
   addUsage,
   calling,
   type Heard,
@@ -22,7 +23,7 @@ const FINISH: ReadonlyMap<string, string> = new Map([
 /** An event of a Converse stream. @param type the name of the event, or of the exception that ends the stream */
 export function hearBedrock(heard: Heard, kind: string, type: string, e: Json): void {
   if (kind !== 'event') {
-    addUsage(heard, e.usage, false)
+    addErrorUsage(heard, e.usage)
     hearError(heard, { type, message: e.message ?? e.Message ?? e.originalMessage })
     return
   }

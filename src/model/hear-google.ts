@@ -1,4 +1,5 @@
 import {
+  addErrorUsage,
   addUsage,
   callId,
   calling,
@@ -47,7 +48,8 @@ export function hearGoogle(heard: Heard, e: Json, exact: () => Json): void {
     heard.finish = FINISH.get(candidate.finishReason) ?? candidate.finishReason.toLowerCase()
   else if (typeof blocked === 'string' && blocked && !blocked.endsWith('_UNSPECIFIED')) heard.finish = 'content_filter'
   // every chunk has counts; those that come before the end are running totals
-  addUsage(heard, e.usageMetadata, heard.finish !== undefined)
+  const add = e.error ? addErrorUsage : addUsage
+  add(heard, e.usageMetadata, heard.finish !== undefined)
   if (e.error) hearError(heard, e.error)
 }
 

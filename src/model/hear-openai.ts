@@ -1,4 +1,5 @@
 import {
+  addErrorUsage,
   addUsage,
   callId,
   calling,
@@ -25,7 +26,8 @@ export function hearChat(heard: Heard, e: Json): void {
   }
   if (typeof choice?.finish_reason === 'string') heard.finish = choice.finish_reason
   // counts that come before the end are running totals
-  addUsage(heard, e.usage, heard.finish !== undefined)
+  const add = e.error ? addErrorUsage : addUsage
+  add(heard, e.usage, heard.finish !== undefined)
   if (e.error) hearError(heard, e.error)
 }
 
@@ -47,7 +49,7 @@ export function hearResponses(heard: Heard, e: Json): void {
   if (type === 'response.output_item.done' && isObject(e.item) && e.item.type === 'function_call')
     calling(heard, e.output_index)
   if (type === 'error') {
-    addUsage(heard, e.usage, false)
+    addErrorUsage(heard, e.usage)
     hearError(heard, e.error ?? e)
   }
   if (!isObject(e.response)) return
@@ -57,7 +59,7 @@ export function hearResponses(heard: Heard, e: Json): void {
     hearUntold(heard, response)
     finished(heard, response)
   } else if (type === 'response.failed') {
-    addUsage(heard, response.usage, true)
+    addErrorUsage(heard, response.usage, true)
     hearError(heard, response.error)
   } else addUsage(heard, response.usage, false)
 }

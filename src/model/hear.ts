@@ -4,7 +4,7 @@ import { hearAnthropic, hearMessage } from './hear-anthropic.ts'
 import { hearConverse } from './hear-bedrock.ts'
 import { hearGoogle } from './hear-google.ts'
 import { hearChat, hearResponse, hearResponses } from './hear-openai.ts'
-import { addUsage, type Heard, hearError, isObject, type Json, objects, received } from './heard.ts'
+import { addErrorUsage, type Heard, hearError, isObject, type Json, objects, received } from './heard.ts'
 
 /** Takes down the data of one server-sent event. */
 export function hear(api: ModelApi, heard: Heard, data: string): void {
@@ -42,7 +42,7 @@ export function hearDocument(api: ModelApi, heard: Heard, text: string): void {
 export function hearRefusal(heard: Heard, text: string): void {
   const document = parse(text)
   for (const d of objects(Array.isArray(document) ? document : [document]))
-    for (const at of objects([d, d.response, d.error])) addUsage(heard, at.usage ?? at.usageMetadata, false)
+    for (const at of objects([d, d.response, d.error])) addErrorUsage(heard, at.usage ?? at.usageMetadata)
 }
 
 /** Takes down the texts in a document without its end. */

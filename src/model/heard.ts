@@ -1,4 +1,5 @@
 import { byteLength, cutBytes } from '../domain/text.ts'
+import { count } from './count.ts'
 
 export type Json = { readonly [key: string]: unknown }
 
@@ -117,12 +118,31 @@ function over(before: Json, now: Json): Json {
 }
 
 /**
- * Takes down an error: an object with `code`, `type` or `status` and `message`, or a text. The first one counts. Usage that
- * stands in it may leave out what came before.
+ * The usage of an error or a refusal: it may leave out or begin anew what came before, or be written by a gateway that
+ * knows less. So it takes nothing back: a count holds only where it is larger than the one that was said.
  */
+export function addErrorUsage(heard: Heard, usage: unknown, final = false): void {
+  if (!isObject(usage)) return
+  heard.usage = heard.usage ? raised(heard.usage, usage) : usage
+  if (final) heard.usageFinal = true
+}
+
+function raised(before: Json, now: Json): Json {
+  const merged = new Map(Object.entries(before))
+  for (const [key, value] of Object.entries(now)) {
+    const old = merged.get(key)
+    if (old === undefined || old === null) merged.set(key, value)
+    else if (isObject(old)) {
+      if (isObject(value)) merged.set(key, raised(old, value))
+    } else if ((count(value) ?? -1) > (count(old) ?? -1)) merged.set(key, value)
+  }
+  return Object.fromEntries(merged)
+}
+
+/** Takes down an error: an object with `code`, `type` or `status` and `message`, or a text. The first one counts. */
 export function hearError(heard: Heard, error: unknown): void {
   const e: Json = isObject(error) ? error : { message: error }
-  addUsage(heard, e.usage ?? e.usageMetadata, false)
+  addErrorUsage(heard, e.usage ?? e.usageMetadata)
   const word = [e.code, e.type, e.status].find((v) => (typeof v === 'string' && v !== '') || typeof v === 'number')
   heard.error ??= {
     type: String(word ?? ''),

@@ -1,7 +1,7 @@
 import { type InputIssue, SubledgerError } from '../domain/errors.ts'
 import type { ModelErrorClass } from '../ports.ts'
+import { MAX_COUNT } from './count.ts'
 import { isObject, type Json } from './heard.ts'
-import { MAX_COUNT } from './read-usage.ts'
 import type { Call, Script, ScriptUsage, Step, StepError } from './script.ts'
 
 const CLASSES: readonly StepError['class'][] = [

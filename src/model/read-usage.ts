@@ -1,11 +1,6 @@
 import type { ModelApi } from '../domain/team.ts'
+import { count } from './count.ts'
 import { isObject, type Json, objects } from './heard.ts'
-
-/**
- * The most tokens that are believed of one count. No model reads or writes as much in one request; a number beyond it is a
- * fault of its sender, and a few of them would leave the safe integers, so that the books could not be read any more.
- */
-export const MAX_COUNT = 1_000_000_000
 
 /** What a usage object says. A count that it does not say is left out, never 0. */
 export interface SaidUsage {
@@ -26,6 +21,17 @@ export function readUsage(api: ModelApi, raw: Json): SaidUsage {
   if (api === 'google') return readGoogle(raw)
   if (api === 'amazon_bedrock') return readBedrock(raw)
   return readOpenai(raw)
+}
+
+/**
+ * Whether a usage object says input and output itself, not only a total that they could be read out of. Gemini's total
+ * beside its prompt says the output.
+ */
+export function saysBoth(api: ModelApi, raw: Json): boolean {
+  const prompt = api === 'google' && count(raw.promptTokenCount) !== undefined
+  const { total_tokens: _, totalTokens: __, totalTokenCount, ...itemised } = raw
+  const { input, output } = readUsage(api, prompt ? { ...itemised, totalTokenCount } : itemised)
+  return input !== undefined && output !== undefined
 }
 
 /**
@@ -202,7 +208,3 @@ const said = (u: { readonly [K in keyof SaidUsage]: number | undefined }): SaidU
   const { input, ...rest } = defined(u)
   return { ...rest, ...(input !== undefined && input > 0 && { input }) }
 }
-
-/** A whole number from 0 on, or nothing: NaN, negative numbers, null, text and what no request can have are no counts. */
-const count = (v: unknown): number | undefined =>
-  typeof v === 'number' && v >= 0 && v <= MAX_COUNT ? Math.ceil(v) : undefined

@@ -2,8 +2,9 @@ import type { ModelApi } from '../domain/team.ts'
 import { byteLength } from '../domain/text.ts'
 import { NO_USAGE, type TokenUsage, type UsageSource } from '../domain/usage.ts'
 import type { ModelRequest } from '../ports.ts'
+import { MAX_COUNT } from './count.ts'
 import { isObject, type Json } from './heard.ts'
-import { MAX_COUNT, readUsage, type SaidUsage } from './read-usage.ts'
+import { readUsage, type SaidUsage, saysBoth } from './read-usage.ts'
 
 /** The provider's usage object is kept as text up to this size; it comes from outside and goes into an item. */
 const RAW_USAGE_BYTES = 4_000
@@ -51,8 +52,12 @@ export function bookUsage(
 /** A call that certainly cost nothing. */
 export const FREE: BookedUsage = { usage: NO_USAGE, usageSource: 'reported' }
 
-/** The usage of a call that was refused before any work: nothing, unless its provider counts tokens all the same. */
+/**
+ * The usage of a call that was refused before any work: nothing, unless its provider counts input and output all the same.
+ * A lone total may be the state of a quota.
+ */
 export function bookRefused(api: ModelApi, heard: Parameters<typeof bookUsage>[1]): BookedUsage {
+  if (!heard.usage || !saysBoth(api, heard.usage)) return FREE
   const booked = bookUsage(api, heard, 0, false)
   return booked.usage.inputTokens + booked.usage.outputTokens > 0 ? booked : FREE
 }

@@ -73,7 +73,7 @@ export function readModel(reader: Reader, entry: Entry, context: ModelContext): 
   if (ownBaseUrl !== undefined && reached.api === 'scripted')
     problems.error(fields.get('base_url')!.value, 'a scripted model has no address')
   warnOfKey(reader, entry.at, baseUrl, tokenKey)
-  const of = { api: reached.api, ...(baseUrl !== undefined && { baseUrl }) }
+  const of = { api: reached.api, ...(baseUrl !== undefined && { baseUrl }), ...(cost && { cost }) }
   const options = opts && readOptions(reader, opts, of, context.providers.has(provider) ? undefined : provider)
   if (
     reached.api === 'amazon_bedrock' &&

@@ -1,5 +1,5 @@
-import { type NotSent, siftOptions, snakeCase } from '../domain/provider-options.ts'
-import type { ModelDefinition } from '../domain/team.ts'
+import { LARGE_PROMPT_BETAS, type NotSent, siftOptions, snakeCase } from '../domain/provider-options.ts'
+import type { ModelApi, ModelDefinition } from '../domain/team.ts'
 import { dotted } from './problems.ts'
 import { PROVIDERS } from './providers.ts'
 import { cut, type Reader } from './reader.ts'
@@ -16,7 +16,7 @@ const REGION = /^[a-z0-9-]{1,32}$/
 export function readOptions(
   reader: Reader,
   opts: MapTree,
-  model: Pick<ModelDefinition, 'api' | 'baseUrl'>,
+  model: Pick<ModelDefinition, 'api' | 'baseUrl' | 'cost'>,
   provider: string | undefined,
 ): ModelDefinition['options'] {
   const { api_type: _, ...said } = reader.plain(opts) as { [key: string]: unknown }
@@ -24,7 +24,7 @@ export function readOptions(
   const refused = provider === undefined ? [] : refuse(reader, opts, provider)
   const options = Object.fromEntries(Object.entries(said).filter(([key]) => !refused.includes(key)))
   const { kept, notSent } = siftOptions({ ...model, options })
-  for (const one of notSent) report(reader, opts, one)
+  for (const one of notSent) report(reader, opts, model.api, one)
   reader.boolean(opts.entries.get('stream'))
   if (model.api === 'amazon_bedrock') checkRegion(reader, opts.entries.get('region'))
   return kept
@@ -45,18 +45,25 @@ function checkRegion(reader: Reader, region: Entry | undefined): void {
     reader.problems.error(region.value, `"${dotted(region.value.path)}" must name a region, not "${cut(text)}"`)
 }
 
-function report(reader: Reader, opts: MapTree, { path, only, known }: NotSent): void {
+function report(reader: Reader, opts: MapTree, api: ModelApi, { path, only, known }: NotSent): void {
   const entry = entryAt(opts, path)
   if (!entry) return
   const key = cut(entry.key)
   if (only) {
-    const said = cut(JSON.stringify(reader.plain(entry.value)))
+    const value = reader.plain(entry.value)
+    if (Array.isArray(value) && value.every((v) => only.includes(v) || LARGE_PROMPT.includes(v))) {
+      const listed = cut(value.filter((v) => LARGE_PROMPT.includes(v)).join())
+      reader.problems.unsupported(entry.value, `"${listed}" is not sent with calls: ${LARGE_PROMPT_PRICE}`)
+      return
+    }
+    const said = cut(JSON.stringify(value))
     const values = only.map((v) => JSON.stringify(v)).join(' or ')
     const why = 'anything else may change the price of a call, or what is asked'
     reader.problems.unsupported(entry.value, `"${key}" may be ${values}, not ${said}: ${why}`)
     return
   }
-  const why = REASONS.find(([keys]) => keys.test(snakeCase(entry.key)))?.[1]
+  const named = snakeCase(entry.key)
+  const why = REASONS.find(([keys, , of]) => keys.test(named) && (of === undefined || of === api))?.[1]
   if (why) reader.problems.unsupported(entry.at, `"${key}" is not sent with calls: ${why}`)
   else {
     const hint = didYouMean(entry.key, known) || '; take it out'
@@ -75,8 +82,12 @@ function entryAt(opts: MapTree, path: readonly string[]): Entry | undefined {
   return entry
 }
 
-/** Why options that are well known are not sent, and what does instead. */
-const REASONS: readonly (readonly [RegExp, string])[] = [
+const LARGE_PROMPT: readonly unknown[] = LARGE_PROMPT_BETAS
+const LARGE_PROMPT_PRICE =
+  'a prompt beyond 200,000 tokens has another price, which the table may not have for this model; write the highest as "cost" at the model'
+
+/** Why options that are well known are not sent, and what does instead; perhaps with one API alone. */
+const REASONS: readonly (readonly [keys: RegExp, why: string, api?: ModelApi])[] = [
   [
     /^(max_(completion_|output_|new_)?tokens(_to_sample)?|num_predict|max_length|max_gen_len|inference_config|generation_config)$/,
     'write "max_tokens", "temperature" and "top_p" at the model; the output cap bounds what is set aside',
@@ -98,6 +109,17 @@ const REASONS: readonly (readonly [RegExp, string])[] = [
   [
     /^(messages|input|prompt|instructions|system|documents|cached_content|conversation|previous_response_id|thread|continuation_token|context_management|compaction(_trigger)?)$/,
     'a call is made of the instruction, the conversation and the tools of its agent alone',
+  ],
+  [/^transforms$/, 'the conversation is sent whole, and no part of it is taken out on the way'],
+  [/^prompt_mode$/, "it puts a prompt of the provider's own before the instruction; write that into the instruction"],
+  [
+    /^thinking_display$/,
+    'what is thought is shown as the provider gives it; "thinking_budget" at the model says how much',
+  ],
+  [
+    /^reasoning_summary$/,
+    'chat completions do not know it; write "api_type: openai_responses"',
+    'openai_chatcompletions',
   ],
   [/^prediction$/, 'what is predicted wrongly is billed as output, beyond the output cap'],
   [/^(modalities|audio|image_config|speech_config)$/, 'answers are text; other output has other prices'],

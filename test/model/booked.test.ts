@@ -143,7 +143,8 @@ package and compares: \`UPDATE=1 npx vitest run --project default test/model/boo
   14 bytes of text and 4 of reasoning; midway 10 bytes (3 tokens) have come.
 - A call that was refused before any work cost nothing, and says \`reported\`. Where the provider may have worked (500, a
   broken connection, an error inside an answer) at least the input is booked.
-- What an error says of usage is booked, inside a stream, in a document and in a refusal.
+- What an error says of usage is booked, inside a stream and in a document, where it is more than was said before. Of a
+  refusal it is booked where it says both input and output: a total alone may be the state of a quota.
 - Usage that contradicts itself books no less than any part of it says: reasoning that is more than the output was counted
   beside it, cached tokens that are more than the input beside that, and what only the total has is read out of the total.
 - OpenAI, compatible endpoints and Bedrock say their usage at the end only; Anthropic and Google say the input at the

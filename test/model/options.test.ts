@@ -70,6 +70,7 @@ describe('what is never asked for', () => {
     ['fast answers', 'anthropic', { speed: 'fast' }],
     ['the priority tier', 'anthropic', { service_tier: 'auto' }],
     ['a beta that nobody knows', 'anthropic', { anthropic_beta: ['dearer-2027-01-01'] }],
+    ['a context whose large prompts are dearer', 'anthropic', { anthropic_beta: ['context-1m-2025-08-07'] }],
     ['priority processing', 'google', { service_tier: 'priority' }],
     ['images', 'google', { response_modalities: ['TEXT', 'IMAGE'] }],
     ['the priority tier', 'bedrock', { service_tier: 'priority' }],
@@ -118,10 +119,18 @@ describe('what is asked for as it stands', () => {
     ['bedrock', { performance_config: { latency: 'standard' } }, { performanceConfig: { latency: 'standard' } }],
     ['compatible', { top_k: 7, min_p: 0.1, stop: ['END'] }, { top_k: 7, min_p: 0.1, stop: ['END'] }],
     ['compatible', { response_format: { type: 'json_object' } }, { response_format: { type: 'json_object' } }],
+    ['compatible', { repeat_penalty: 1.1 }, { repeat_penalty: 1.1 }],
     ['compatible', { verbosity: 'low', service_tier: 'flex' }, { verbosity: 'low', service_tier: 'flex' }],
     ['chat elsewhere', { reasoning: { effort: 'low' } }, { reasoning: { effort: 'low' } }],
   ])('%s %j', async (name, options, expected) => {
     expect(await bodyOf(name, options)).toMatchObject(expected)
+  })
+
+  test("the context of large prompts, at the team file's own price alone", async () => {
+    const beta = async (more: Partial<ModelDefinition>) =>
+      (await sent('anthropic', { anthropic_beta: ['context-1m-2025-08-07'] }, more)).headers['anthropic-beta'] ?? ''
+    expect(await beta({ cost: { input: '6', output: '22.5' } })).toContain('context-1m-2025-08-07')
+    expect(await beta({})).not.toContain('context-1m')
   })
 
   test('thinking between tool calls, of Claude', async () => {

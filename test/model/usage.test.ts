@@ -2,9 +2,10 @@ import { describe, expect, it } from 'vitest'
 import { formatUsd } from '../../src/domain/money.ts'
 import { costOf } from '../../src/domain/pricing.ts'
 import { type ModelApi, perToken } from '../../src/domain/team.ts'
-import { hear } from '../../src/model/hear.ts'
+import { hear, hearRefusal } from '../../src/model/hear.ts'
+import { hearBedrock } from '../../src/model/hear-bedrock.ts'
 import { type Json, newHeard } from '../../src/model/heard.ts'
-import { bookUsage, estimateInput } from '../../src/model/usage.ts'
+import { bookRefused, bookUsage, estimateInput } from '../../src/model/usage.ts'
 import { tokens } from './call.ts'
 
 const book = (api: ModelApi, usage: Json) => bookUsage(api, { usage, usageFinal: true, outputBytes: 0 }, 99, true).usage
@@ -189,6 +190,110 @@ it('counts that are repeated as null or 0 take nothing back', () => {
   hear('anthropic', heard, '{"type":"message_delta","delta":{},"usage":{"input_tokens":0,"output_tokens":15}}')
   hear('anthropic', heard, '{"type":"message_delta","delta":{},"usage":{"input_tokens":null,"output_tokens":0}}')
   expect(heard.usage).toEqual({ input_tokens: 25, output_tokens: 15 })
+})
+
+describe('the usage of an error takes back nothing that was said before', () => {
+  const chat = (usage: Json) => JSON.stringify({ choices: [{ delta: { content: 'x' } }], usage })
+  const said = { prompt_tokens: 100, completion_tokens: 500, prompt_tokens_details: { cached_tokens: 40 } }
+
+  it.each<[string, Json]>([
+    ['lower', { prompt_tokens: 0, completion_tokens: 3, prompt_tokens_details: { cached_tokens: 1 } }],
+    ['negative', { prompt_tokens: -1, completion_tokens: -1, prompt_tokens_details: { cached_tokens: -1 } }],
+    ['text', { prompt_tokens: 'unknown', completion_tokens: 'unknown', prompt_tokens_details: 'unknown' }],
+    ['more than any request has', { prompt_tokens: 1e12, completion_tokens: 1e12 }],
+  ])('%s', (_, usage) => {
+    for (const event of [{ error: { message: 'x', usage } }, { error: { message: 'x' }, usage }]) {
+      const heard = newHeard()
+      hear('openai_chatcompletions', heard, chat(said))
+      hear('openai_chatcompletions', heard, JSON.stringify(event))
+      expect(heard.usage).toEqual(said)
+    }
+  })
+
+  it('and adds what is more', () => {
+    const heard = newHeard()
+    hear('openai_chatcompletions', heard, chat(said))
+    const more = { completion_tokens: 600, prompt_tokens_details: { cached_tokens: 50, cache_write_tokens: 2 } }
+    hear('openai_chatcompletions', heard, JSON.stringify({ error: { message: 'x', usage: more } }))
+    const details = { cached_tokens: 50, cache_write_tokens: 2 }
+    expect(heard.usage).toEqual({ prompt_tokens: 100, completion_tokens: 600, prompt_tokens_details: details })
+  })
+
+  it.each<[string, ModelApi, Json, Json]>([
+    [
+      "Anthropic's opening",
+      'anthropic',
+      { type: 'message_delta', delta: {}, usage: { input_tokens: 100, output_tokens: 500 } },
+      { type: 'error', error: { message: 'x' }, usage: { input_tokens: 100, output_tokens: 1 } },
+    ],
+    [
+      'a responses error',
+      'openai_responses',
+      { type: 'response.in_progress', response: { usage: { input_tokens: 100, output_tokens: 500 } } },
+      { type: 'error', message: 'x', usage: { input_tokens: 100, output_tokens: 1 } },
+    ],
+    [
+      'a failed response',
+      'openai_responses',
+      { type: 'response.in_progress', response: { usage: { input_tokens: 100, output_tokens: 500 } } },
+      { type: 'response.failed', response: { error: { message: 'x' }, usage: { input_tokens: 1, output_tokens: 1 } } },
+    ],
+    [
+      'Gemini',
+      'google',
+      { usageMetadata: { promptTokenCount: 100, candidatesTokenCount: 500 } },
+      { error: { message: 'x' }, usageMetadata: { promptTokenCount: 100, candidatesTokenCount: 1 } },
+    ],
+  ])('%s', (_, api, before, error) => {
+    const heard = newHeard()
+    for (const event of [before, error]) hear(api, heard, JSON.stringify(event))
+    expect(bookUsage(api, heard, 99, false).usage).toEqual(tokens(100, 500))
+  })
+
+  it('an exception of Bedrock', () => {
+    const heard = newHeard()
+    hearBedrock(heard, 'event', 'metadata', { usage: { inputTokens: 100, outputTokens: 500 } })
+    hearBedrock(heard, 'exception', 'x', { message: 'x', usage: { inputTokens: 100, outputTokens: 1 } })
+    expect(bookUsage('amazon_bedrock', heard, 99, false).usage).toEqual(tokens(100, 500))
+  })
+
+  it('in a refusal, whichever stands first', () => {
+    const [more, less] = [
+      { prompt_tokens: 100, completion_tokens: 500 },
+      { prompt_tokens: 100, completion_tokens: 3 },
+    ]
+    for (const [usage, inner] of [[more, less] as const, [less, more] as const]) {
+      const heard = newHeard()
+      hearRefusal(heard, JSON.stringify({ usage, error: { message: 'x', usage: inner } }))
+      expect(bookRefused('openai_chatcompletions', heard).usage).toEqual(tokens(100, 500))
+    }
+  })
+})
+
+describe('a refusal', () => {
+  const refused = (api: ModelApi, usage: Json) => bookRefused(api, { usage, usageFinal: false, outputBytes: 0 })
+
+  it.each<[ModelApi, Json]>([
+    ['openai_chatcompletions', { total_tokens: 5_000_000, limit: 5_000_000 }],
+    ['openai_chatcompletions', { total_tokens: 5_000_000, completion_tokens: 0 }],
+    ['openai_chatcompletions', { total_tokens: 5_000_000, prompt_tokens: 9 }],
+    ['amazon_bedrock', { totalTokens: 5_000_000 }],
+    ['google', { totalTokenCount: 5_000_000 }],
+    ['google', { totalTokenCount: 5_000_000, candidatesTokenCount: 3 }],
+    ['anthropic', { input_tokens: 9 }],
+  ])('that does not say both input and output is free: %s %j', (api, usage) => {
+    expect(refused(api, usage)).toEqual({ usage: tokens(0, 0), usageSource: 'reported' })
+  })
+
+  it.each<[ModelApi, Json, number, number]>([
+    ['openai_chatcompletions', { prompt_tokens: 9, completion_tokens: 3 }, 9, 3],
+    ['anthropic', { input_tokens: 9, output_tokens: 0 }, 9, 0],
+    ['amazon_bedrock', { inputTokens: 9, outputTokens: 3, totalTokens: 12 }, 9, 3],
+    ['google', { promptTokenCount: 9, totalTokenCount: 12 }, 9, 3],
+    ['google', { promptTokenCount: 9, candidatesTokenCount: 3 }, 9, 3],
+  ])('that says both is booked: %s %j', (api, usage, input, output) => {
+    expect(refused(api, usage)).toMatchObject({ usage: tokens(input, output), usageSource: 'partial' })
+  })
 })
 
 it('a usage object of unreasonable size is not kept', () => {

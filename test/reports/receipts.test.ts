@@ -89,8 +89,8 @@ describe('a run with a lost call', () => {
 
   test('is settled by model and time, where only one call fits', async () => {
     const other = { responseId: 'resp_1', model: 'gpt-5-mini', createdAt: '2026-01-01T00:00:00Z', ...TOKENS }
-    const model = { ...other, createdAt: created, model: 'gpt-4o' }
-    const ours = { ...other, createdAt: created, model: 'gpt-5-mini-2025-08-07' }
+    const model = { ...other, responseId: 'resp_2', createdAt: created, model: 'gpt-4o' }
+    const ours = { ...other, responseId: 'resp_3', createdAt: created, model: 'gpt-5-mini-2025-08-07' }
     const { receipts } = await settle(other, model, ours)
     expect(receipts.map((r) => r.result)).toEqual(['no_call', 'no_call', 'settled'])
   })
@@ -182,6 +182,16 @@ describe('which call a receipt is of', () => {
     expect(results([one, one], [call(1, 1_000_000)])).toEqual(['ambiguous', 'ambiguous'])
   })
 
+  test('one that stands in the file twice, by its id, is taken once', () => {
+    const one = receipt({ responseId: 'q', createdAt: 1_040_000 })
+    const twice = [one, { ...one, createdAt: 1_040_700 }]
+    expect(results(twice, [call(1, 1_000_000)])).toEqual(['settled 1', 'known 1'])
+    expect(matchReceipts(twice, [call(1, 1_000_000)], team)[1]!.detail).toContain('more than once')
+    const placed = receipt({ responseId: 'q', sessionId: 's', turn: 2 })
+    expect(results([one, placed], [call(1, 1_000_000), call(2, 1_030_000)])).toEqual(['known 2', 'settled 2'])
+    expect(results([one, { ...one, usage: usage(10, 6) }], [call(1, 1_000_000)])).toEqual(['ambiguous', 'ambiguous'])
+  })
+
   describe('beside a call that is booked', () => {
     const lost = call(1, 1_000_000)
     const booked = (n: number, startedAt: number, of: Parameters<typeof aResponse>[1] = {}) => ({
@@ -232,8 +242,37 @@ describe('which call a receipt is of', () => {
 
     test('of two unknown ones and a booked one, none is guessed', () => {
       const lost2 = call(3, 1_020_000)
-      expect(results([both, both], [lost, lost2, accepted])).toEqual(['known 2', 'ambiguous'])
+      expect(results([both, both], [lost, lost2, accepted])).toEqual(['ambiguous', 'ambiguous'])
+      const late = receipt({ createdAt: 1_034_000 })
+      expect(results([both, late], [lost, lost2, accepted])).toEqual(['known 2', 'ambiguous'])
       expect(results([both], [lost, lost2, accepted])).toEqual(['ambiguous'])
+    })
+
+    test('its receipt settles no other where two exports have it', () => {
+      const { responseId: _, ...nameless } = accepted
+      const named = { ...both, responseId: 'q' }
+      const copies: [Receipt, Receipt][] = [
+        [both, both],
+        [both, { ...both, model: 'gpt-5-mini' }],
+        [named, { ...named, createdAt: 1_031_900 }],
+        [named, { ...named, createdAt: 1_031_900, model: 'gpt-5-mini' }],
+        [named, { ...named, usage: usage(10, 6) }],
+        [named, both],
+      ]
+      for (const pair of copies)
+        for (const receipts of [pair, pair.toReversed()])
+          expect(results(receipts, [lost, nameless])).toEqual(['ambiguous', 'ambiguous'])
+      const its = { ...both, responseId: accepted.responseId! }
+      expect(results([its, its], [lost, accepted])).toEqual(['known 2', 'known 2'])
+      expect(results([its, both], [lost, accepted])).toEqual(['known 2', 'ambiguous'])
+    })
+
+    test('one that could be of either of two booked ones leaves both in question', () => {
+      const other = booked(3, 1_058_000, { durationMs: 20_000 })
+      const first = booked(2, 1_057_000, { durationMs: 20_000 })
+      const [beyond, within] = [1_070_000, 1_058_500].map((createdAt) => receipt({ createdAt }))
+      expect(results([beyond!, within!], [lost, first])).toEqual(['known 2', 'settled 1'])
+      expect(results([beyond!, within!], [lost, first, other])[1]).toBe('ambiguous')
     })
 
     test('a call that broke off may have been charged more than is booked', () => {

@@ -38,6 +38,27 @@ describe('an option that would not be sent is an error', () => {
     [GATEWAY, 'plugins: [{ id: web }]', `8:22 error: "plugins" is not sent with calls: the tools are the agent's`],
     [GATEWAY, 'extra_body: { x: 1 }', '8:22 error: "extra_body" is not sent with calls: write the options themselves'],
     [GATEWAY, 'thinking: { budget_tokens: 9 }', '8:34 error: "budget_tokens" is not sent with calls: write "thinking_'],
+    [
+      GATEWAY,
+      'transforms: [middle-out]',
+      '8:22 error: "transforms" is not sent with calls: the conversation is sent whole',
+    ],
+    [
+      GATEWAY,
+      'prompt_mode: reasoning',
+      '8:22 error: "prompt_mode" is not sent with calls: it puts a prompt of the prov',
+    ],
+    [
+      CLAUDE,
+      'thinking_display: summarized',
+      '8:22 error: "thinking_display" is not sent with calls: what is thought is',
+    ],
+    [
+      'provider: openai\nmodel: gpt-4o',
+      'reasoning_summary: auto',
+      '8:22 error: "reasoning_summary" is not sent with calls: chat completions do not know it; write "api_type: ',
+    ],
+    [CLAUDE, 'reasoning_summary: auto', '8:22 error: "reasoning_summary" is not sent with calls: whether it changes'],
     [GATEWAY, 'constructor: x', '8:22 error: "constructor" is not sent with calls: whether it changes their '],
   ])('%s %s', (model, opts, expected) => {
     const found = problemsOf(at(model, opts))
@@ -58,6 +79,44 @@ describe('an option that would not be sent is an error', () => {
       '3:126 error: "best_of" is not sent with calls: a call asks for one answer',
     ])
   })
+})
+
+describe('the beta with which a large prompt has another price', () => {
+  const beta = 'anthropic_beta: [interleaved-thinking-2025-05-14, context-1m-2025-08-07]'
+  const fields = `additional_model_request_fields: { ${beta} }`
+  const SONNET = 'provider: anthropic\nmodel: claude-sonnet-4-0'
+  const ON_BEDROCK = 'provider: amazon-bedrock\nmodel: anthropic.claude-sonnet-4-20250514-v1:0'
+  const tabled = (model: string, opts: string) =>
+    problemsOf(withModel(`${model}\nprovider_opts: { ${opts} }`), { knowsPrice: () => true })
+
+  test.each([
+    [SONNET, beta, '7:38'],
+    [ON_BEDROCK, fields, '7:73'],
+  ])('is not sent at the price of the table: %s', (model, opts, place) => {
+    expect(tabled(model, opts)).toEqual([
+      `${place} error: "context-1m-2025-08-07" is not sent with calls: a prompt beyond 200,000 tokens has another price, which the table may not have for this model; write the highest as "cost" at the model`,
+    ])
+  })
+
+  test.each([
+    [SONNET, beta],
+    [ON_BEDROCK, fields],
+  ])("is sent at the team file's own: %s", (model, opts) => {
+    expect(problemsOf(at(model, opts))).toEqual([])
+  })
+
+  test('hides no other one that is not sent', () => {
+    expect(tabled(SONNET, 'anthropic_beta: [context-1m-2025-08-07, some-beta]')[0]).toContain(
+      '"anthropic_beta" may be ',
+    )
+  })
+})
+
+test.each([
+  [GATEWAY, 'repeat_penalty: 1.1'],
+  [GEMINI, 'structured_outputs: false'],
+])('an option that changes only the words is sent: %s %s', (model, opts) => {
+  expect(problemsOf(at(model, opts))).toEqual([])
 })
 
 test('leniently, what is known and not sent is left out', () => {
