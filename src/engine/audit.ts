@@ -81,7 +81,10 @@ export async function auditRun(ctx: Pick<EngineContext, 'store' | 'teams'>, ref:
         `the run: its root, session ${rootId}, is missing`,
       )
   }
-  const calls = [...all.values()].reduce((n, s) => n + s.responses.size, 0)
+  // what was taken back before it was made is no call
+  const made = (s: { responses: ReadonlyMap<number, ResponseSlot> }) =>
+    [...s.responses.values()].filter((r) => r.outcome !== 'none').length
+  const calls = [...all.values()].reduce((n, s) => n + made(s), 0)
   return {
     runId: run.runId,
     status: run.status,

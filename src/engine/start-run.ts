@@ -152,9 +152,9 @@ async function freeze(
   limits: Limits,
 ): Promise<{ team: TeamDefinition; limit: Amount; granted: Amount | null }> {
   limitOf(request.budget) // what is wrong with it comes before the team
-  const granted = await grantedAtFirst(ctx, request)
   const said = await ctx.teams.get(request.team)
   checkAgents(said, request, input)
+  const granted = await grantedAtFirst(ctx, request)
   const priced = await freezePrices(ctx.prices, said)
   const fallback = defaultBudget(request.budget, priced, ctx.settings)
   const limit = runLimit(request.budget ?? fallback, priced)

@@ -70,8 +70,8 @@ const RETRY_DELAYS_MS = [1_000, 5_000]
 const EVENT_AGE_MS = 15_000
 /** Workers of all runs at once. */
 const CONCURRENCY = 200
-/** How long running workers may take to end when the process is stopped; a lease over brings back what is cut off. */
-const GRACE_MS = 2_000
+/** How long calls under way may take to end when the process is stopped: what is cut off is made again, and paid again. */
+const GRACE_MS = 10_000
 
 /** @throws LocalError when another process works on the same data */
 export async function startEmbedded(options: EmbeddedOptions): Promise<Embedded> {

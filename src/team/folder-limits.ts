@@ -1,5 +1,6 @@
 import { readFile, stat } from 'node:fs/promises'
 import { join } from 'node:path'
+import { SubledgerError } from '../domain/errors.ts'
 import type { OuterLimit, Per } from '../domain/outer-limit.ts'
 import { type NotUtf8, readUtf8 } from '../domain/text.ts'
 import type { OuterLimits } from '../ports.ts'
@@ -31,8 +32,8 @@ export function createFolderLimits(dir: string): OuterLimits {
     // where there is no file, nothing of YAML is loaded
     const { parseLimits } = await import('./read-limits.ts')
     const { formatProblems } = await import('./problems.ts')
-    const parsed = parseLimits(text, { file: path })
-    if (!parsed.rules) throw new Error(`the limits cannot be read: ${formatProblems(parsed.problems)}`)
+    const parsed = parseLimits(text, { file: LIMITS_FILE })
+    if (!parsed.rules) throw wrong(formatProblems(parsed.problems))
     known = { mtimeMs, size, rules: parsed.rules }
     return known.rules
   }
@@ -46,15 +47,17 @@ export function createFolderLimits(dir: string): OuterLimits {
   }
 }
 
-/** @throws Error that names the file */
+/** @throws SubledgerError bad_team that names the file */
 async function textOf(path: string): Promise<string> {
   const bytes = await readFile(path)
   try {
     return readUtf8(bytes)
   } catch (e) {
-    throw new Error(`the limits cannot be read: ${path} ${(e as NotUtf8).message}; save it as UTF-8`)
+    throw wrong(`${LIMITS_FILE} ${(e as NotUtf8).message}; save it as UTF-8`)
   }
 }
+
+const wrong = (why: string) => new SubledgerError('bad_team', `The limits beside the teams cannot be read: ${why}`)
 
 /** Each limit that applies to a run; one that names the tenant goes before one that means each of them. */
 export function limitsOf(rules: readonly LimitRule[], run: Parameters<OuterLimits['of']>[0]): readonly OuterLimit[] {

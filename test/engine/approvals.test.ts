@@ -340,7 +340,7 @@ describe.each(['before', 'after'] as const)('where a process dies %s any of its 
       await engine.invoker.drain()
       expect([at, (await again(run)).status]).toEqual([at, 'completed'])
     }
-    expect(decided).toBe(how === 'before' ? 1 : 2)
+    expect(decided).toBe(how === 'before' ? 2 : 3)
   })
 
   test('a session that was about to lie down lies down, and asks no twice', async () => {

@@ -2,7 +2,7 @@
 import { expect, test } from 'vitest'
 import { memoryTable } from '../../src/store/memory-table.ts'
 import { createStore } from '../../src/store/store.ts'
-import { aRun, money, runRef, T0 as NOW } from '../support/builders.ts'
+import { aRun, money, T0 as NOW, runRef } from '../support/builders.ts'
 
 test('a run whose budget was never changed has no number for it', async () => {
   const table = memoryTable()

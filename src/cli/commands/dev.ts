@@ -41,6 +41,7 @@ export const dev: Command = {
       )
     while (!io.interrupted.aborted) await io.sleep(2 ** 30)
     io.out('Stopping. Runs that go on are kept and go on at the next start.')
+    io.out('Calls under way have 10 seconds to end; one that is cut off is booked as unknown, and made again.')
     await local.stop()
     return EXIT.ok
   },
