@@ -5,6 +5,7 @@ import { type Document, isAlias, isPair, isScalar, parseDocument, type Scalar, v
 import { SubledgerError } from './domain/errors.ts'
 import { SCHEDULE_ID } from './domain/ids.ts'
 import { plainDecimal } from './domain/money.ts'
+import { isObject } from './domain/objects.ts'
 import type { Schedule } from './domain/schedule.ts'
 import { NotUtf8, readUtf8 } from './domain/text.ts'
 import { readBody } from './http/schedules.ts'
@@ -52,11 +53,11 @@ export function parseSchedules(
   } catch (e) {
     return wrong(`it is not valid YAML: ${(e as Error).message.split('\n')[0]!.replace(/:$/, '')}`)
   }
-  if (!isMap(value)) return wrong('it must be a map with the key "schedules"')
+  if (!isObject(value)) return wrong('it must be a map with the key "schedules"')
   const { schedules: map = {}, ...others } = value
   const [other] = Object.keys(others)
   if (other !== undefined) return wrong(`the key "${other}" is not known: there is "schedules" alone`)
-  if (!isMap(map)) return wrong('schedules must be a map of names')
+  if (!isObject(map)) return wrong('schedules must be a map of names')
   const schedules: FileSchedule[] = []
   const errors: string[] = []
   for (const [id, body] of Object.entries(map)) {
@@ -96,7 +97,7 @@ function read(id: string, body: unknown): FileSchedule {
     throw new WrongSchedule(what)
   }
   if (!SCHEDULE_ID.test(id)) return fail('a name has letters, digits, - and _, at most 64')
-  if (!isMap(body)) return fail('must be a map')
+  if (!isObject(body)) return fail('must be a map')
   const { enabled = true, ...rest } = body
   if (typeof enabled !== 'boolean') return fail('enabled must be true or false')
   try {
@@ -106,9 +107,6 @@ function read(id: string, body: unknown): FileSchedule {
     return fail(e.issues.map((i) => `${i.path.slice(1).replaceAll('/', '.')} ${i.message}`).join('; '))
   }
 }
-
-const isMap = (value: unknown): value is { [key: string]: unknown } =>
-  typeof value === 'object' && value !== null && !Array.isArray(value)
 
 /** @param tenant whose schedules they are */
 export function createFileSchedules(dir: string, tenant: string): Schedules {

@@ -3,6 +3,7 @@
  * price or its output cap, or lets another model answer. Providers add options all the time, so those that are known to do
  * neither are listed here, and no other is sent.
  */
+import { isObject } from './objects.ts'
 import type { ModelDefinition } from './team.ts'
 import { byteLength } from './text.ts'
 
@@ -187,7 +188,7 @@ function sift(options: Options, rules: Rules, how: How): { kept: Options; notSen
     else if (rule === 'any' || (rule === 'setting' && how.settings)) kept.push([key, value])
     else if (rule === 'setting') continue
     else if ('keys' in rule) {
-      const inner = isRecord(value) ? sift(value, rule.keys, how) : undefined
+      const inner = isObject(value) ? sift(value, rule.keys, how) : undefined
       notSent.push(
         ...(inner?.notSent.map((n) => ({ ...n, path: [key, ...n.path] })) ?? [
           { path: [key], known: Object.keys(rule.keys).map((k) => `${key}.${k}`) },
@@ -211,8 +212,6 @@ function ruleFor(key: string, rules: Rules): Rule | undefined {
   const rule = Object.hasOwn(rules, name) ? rules[name] : undefined
   return rule === 'setting' && key !== name ? undefined : rule
 }
-
-const isRecord = (v: unknown): v is Options => typeof v === 'object' && v !== null && !Array.isArray(v)
 
 /** `serviceTier` → `service_tier` */
 export const snakeCase = (key: string): string => key.replace(/[A-Z]/g, (c) => `_${c.toLowerCase()}`)

@@ -34,8 +34,10 @@ export async function decideApproval(ctx: Ctx, ref: RunRef, approvalId: string, 
   }
   const session = { ...ref, sessionId: place.sessionId }
   if (seen.closedAt !== null) throw closed()
-  if (!seen.decision) await checkOpen(ctx, session, seen.round)
-  await tellSweep(ctx, ref)
+  if (!seen.decision) {
+    await checkOpen(ctx, session, seen.round)
+    await tellSweep(ctx, ref)
+  }
   const { n, index } = place
   const at = ctx.clock.now()
   const decision = { decision: verdict.decision, by: verdict.by, at, note: verdict.note ?? null }

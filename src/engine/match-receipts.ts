@@ -175,7 +175,8 @@ function takeBooked(found: readonly Candidates[]): { taken: Map<Candidates, Call
   const taken = assign(closed)
   const sure = closed.filter((f) => !f.doubtful)
   const contested = new Set(found.flatMap((f) => (f.open.length > 0 ? f.booked : [])))
-  const used = new Set([...assign(sure).values()].filter((c) => contested.has(c) && isNeeded(c, sure)))
+  const own = assign(sure)
+  const used = new Set([...own.values()].filter((c) => contested.has(c) && withoutCall(c, sure) < own.size))
   const groups = Map.groupBy(
     found.flatMap((f) => {
       const booked = f.booked.filter((c) => !used.has(c))
@@ -196,11 +197,9 @@ function takeBooked(found: readonly Candidates[]): { taken: Map<Candidates, Call
   return { taken, used }
 }
 
-/** Whether the receipts cannot all have a call of their own without this one. */
-function isNeeded(call: Call, among: readonly Candidates[]): boolean {
-  const without = among.map((f) => ({ ...f, booked: f.booked.filter((c) => c !== call) }))
-  return assign(without).size < assign(among).size
-}
+/** How many of the receipts could have a booked call of their own if this one were not there. */
+const withoutCall = (call: Call, among: readonly Candidates[]): number =>
+  assign(among.map((f) => ({ ...f, booked: f.booked.filter((c) => c !== call) }))).size
 
 /** Gives as many receipts as can be a booked call of their own; those that are nearer in time go first. */
 function assign(among: readonly Candidates[]): Map<Candidates, Call> {

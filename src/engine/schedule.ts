@@ -3,12 +3,31 @@ import { NO_STATE, readSchedule, type Schedule, type ScheduleState } from '../do
 import type { ScheduleRef } from '../ports/schedule-store.ts'
 import type { ScheduleTimer } from '../ports/schedule-timer.ts'
 import type { Clock, Logger, Store } from '../ports.ts'
+import type { EngineContext } from './context.ts'
 
 interface Ctx {
   readonly store: Pick<Store, 'putSchedule' | 'getSchedule' | 'moveSchedule' | 'deleteSchedule'>
   readonly clock: Clock
   readonly log: Logger
   readonly scheduleTimer?: ScheduleTimer
+}
+
+/** What is known of a schedule: of one of the API the item says what it is, of one of the file its state alone. */
+export interface KnownSchedule {
+  /** undefined: there is none, or none any more */
+  readonly schedule: Schedule | undefined
+  readonly state: ScheduleState
+  readonly source: 'api' | 'file'
+}
+
+export async function lookUp(
+  ctx: { readonly store: Pick<Store, 'getSchedule'> } & Pick<EngineContext, 'schedules'>,
+  ref: ScheduleRef,
+): Promise<KnownSchedule> {
+  const stored = await ctx.store.getSchedule(ref)
+  const state = stored?.state ?? NO_STATE
+  if (stored?.schedule) return { schedule: stored.schedule, state, source: 'api' }
+  return { schedule: await ctx.schedules?.get(ref), state, source: 'file' }
 }
 
 /**

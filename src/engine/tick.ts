@@ -1,7 +1,6 @@
 import { ERRORS, SubledgerError } from '../domain/errors.ts'
 import {
   lastTime,
-  NO_STATE,
   type QueuedTick,
   readSchedule,
   type Schedule,
@@ -11,6 +10,7 @@ import {
 import { isTerminal } from '../domain/session.ts'
 import type { ScheduleRef } from '../ports/schedule-store.ts'
 import type { EngineContext, Invocation } from './context.ts'
+import { lookUp } from './schedule.ts'
 import { startRun } from './start-run.ts'
 
 /** How long a tick is remembered: longer than the day for which EventBridge may repeat it. */
@@ -141,12 +141,6 @@ async function find(ctx: Ctx, ref: ScheduleRef): Promise<{ schedule: Schedule; s
   return { schedule, state }
 }
 
-async function lookUp(ctx: Ctx, ref: ScheduleRef): Promise<{ schedule: Schedule | undefined; state: ScheduleState }> {
-  const stored = await ctx.store.getSchedule(ref)
-  const schedule = stored?.schedule ?? (await ctx.schedules?.get(ref))
-  return { schedule, state: stored?.state ?? NO_STATE }
-}
-
 /**
  * It is not in the file, perhaps only while that is saved: what it had queued waits for a day, and is started by nobody
  * then.
@@ -214,17 +208,11 @@ async function look(ctx: Ctx, ref: ScheduleRef): Promise<boolean> {
     await begin(ctx, ref, schedule, { ...to, v: v + 1 })
     return true
   }
-  const timed = await isTimed(ctx, ref)
-  const due = timed ? missedTime(schedule, state, now) : undefined
+  // the timer here never says when those of a file tick, and those of the API until somebody outside does
+  const due = found.source === 'api' && !state.outside ? missedTime(schedule, state, now) : undefined
   const ticked = due === undefined ? undefined : await tick(ctx, ref, due)
   await putOff(ctx, ref)
   return ticked?.outcome === 'started'
-}
-
-/** Whether the timer here says when it ticks: those from a file never, those of the API until somebody outside does. */
-async function isTimed(ctx: Ctx, ref: ScheduleRef): Promise<boolean> {
-  const stored = await ctx.store.getSchedule(ref)
-  return stored?.schedule != null && !stored.state.outside
 }
 
 /** The latest scheduled time that has come since the last tick: those that were missed come once. */

@@ -4,7 +4,7 @@ import { SCHEDULE_ID } from '../domain/ids.ts'
 import { MAX_SCHEDULE_BYTES, MAX_SCHEDULES, PREVIEW_BYTES } from '../domain/limits.ts'
 import { NO_STATE, readSchedule, type Schedule, type ScheduleState } from '../domain/schedule.ts'
 import { byteLength, cutBytes } from '../domain/text.ts'
-import { makeSchedule, removeSchedule } from '../engine/schedule.ts'
+import { lookUp, makeSchedule, removeSchedule } from '../engine/schedule.ts'
 import { checkStart } from '../engine/start-run.ts'
 import type { ApiContext, Route } from './api.ts'
 import { readJson } from './body.ts'
@@ -40,13 +40,11 @@ async function list(ctx: ApiContext, c: Context, tenant: string): Promise<Respon
 
 async function get(ctx: ApiContext, c: Context, tenant: string): Promise<Response> {
   checkQuery(noQuery, c.req.url)
-  const ref = { tenant, id: c.req.param('id') ?? '' }
-  const known = SCHEDULE_ID.test(ref.id)
-  const stored = known ? await ctx.store.getSchedule(ref) : undefined
-  const found = stored?.schedule ?? (known ? await ctx.schedules?.get(ref) : undefined)
-  if (!found)
+  const id = c.req.param('id') ?? ''
+  const found = SCHEDULE_ID.test(id) ? await lookUp(ctx, { tenant, id }) : undefined
+  if (!found?.schedule)
     throw new SubledgerError('unknown_schedule', 'There is no such schedule. GET /v1/schedules lists all of them.')
-  return c.json(view(found, stored?.state ?? NO_STATE, stored?.schedule ? 'api' : 'file', ctx.clock.now()))
+  return c.json(view(found.schedule, found.state, found.source, ctx.clock.now()))
 }
 
 async function create(ctx: ApiContext, c: Context, tenant: string): Promise<Response> {

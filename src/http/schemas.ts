@@ -3,6 +3,7 @@ import * as z from 'zod/mini'
 import { type InputIssue, SubledgerError } from '../domain/errors.ts'
 import { HIGHEST_MAX_CONCURRENCY, MAX_NOTE, MAX_TAG_BYTES, MAX_TAGS, MAX_TASKS } from '../domain/limits.ts'
 import { plainDecimal } from '../domain/money.ts'
+import { isObject } from '../domain/objects.ts'
 import { byteLength } from '../domain/text.ts'
 import { writtenNumber } from './json.ts'
 
@@ -255,9 +256,6 @@ function asWritten(body: unknown): unknown {
     ...(isObject(budget) && ofBudget !== undefined && { budget: { ...budget, usd: plainDecimal(ofBudget) } }),
   }
 }
-
-const isObject = (value: unknown): value is { readonly [key: string]: unknown } =>
-  typeof value === 'object' && value !== null && !Array.isArray(value)
 
 /**
  * @param url of the request

@@ -1,5 +1,4 @@
 /** The whole product in one process: emulator, store, workers, sweep and API. Another composition of the same ports. */
-
 import { createFileSchedules } from '../compose-schedules.ts'
 import { readConfig, seconds } from '../config.ts'
 import { MAX_STREAMS } from '../domain/limits.ts'

@@ -1,4 +1,5 @@
 import type { JSONObject, LanguageModelV4CallOptions } from '@ai-sdk/provider'
+import { isObject } from '../domain/objects.ts'
 import { outputCap } from '../domain/output-caps.ts'
 import { sentOptions, snakeCase } from '../domain/provider-options.ts'
 import type { ModelDefinition } from '../domain/team.ts'
@@ -171,7 +172,7 @@ function effortOf(d: ModelDefinition): Pick<LanguageModelV4CallOptions, 'reasoni
   return { reasoning: effort }
 }
 
-const isRecord = (v: unknown): v is JSONObject => typeof v === 'object' && v !== null && !Array.isArray(v)
+const isRecord = (v: unknown): v is JSONObject => isObject(v)
 
 /** `service_tier` → `serviceTier`, as the packages spell their options. */
 const camelKeys = (o: JSONObject): JSONObject =>

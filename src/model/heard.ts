@@ -1,5 +1,8 @@
+import { isObject } from '../domain/objects.ts'
 import { byteLength, cutBytes } from '../domain/text.ts'
 import { count } from './count.ts'
+
+export { isObject }
 
 export type Json = { readonly [key: string]: unknown }
 
@@ -62,8 +65,6 @@ export const newHeard = (): Heard => ({
   calls: [],
 })
 
-export const isObject = (v: unknown): v is Json => typeof v === 'object' && v !== null && !Array.isArray(v)
-
 /** The objects of a list; nothing where it is none. */
 export const objects = (v: unknown): readonly Json[] => (Array.isArray(v) ? v.filter(isObject) : [])
 
@@ -101,42 +102,39 @@ export function receivedCall(heard: Heard, args: unknown): void {
  * Counts of one answer are running totals, also where a stream repeats its opening: the last word holds, nothing is
  * added up. Null and 0 take back nothing that was said before.
  */
-export function addUsage(heard: Heard, usage: unknown, final: boolean): void {
-  if (!isObject(usage)) return
-  heard.usage = heard.usage ? over(heard.usage, usage) : usage
-  if (final) heard.usageFinal = true
-}
-
-function over(before: Json, now: Json): Json {
-  const merged = new Map(Object.entries(before))
-  for (const [key, value] of Object.entries(now)) {
-    const old = merged.get(key)
-    if (isObject(value)) merged.set(key, isObject(old) ? over(old, value) : value)
-    else if (value || old === undefined) merged.set(key, value)
-  }
-  return Object.fromEntries(merged)
-}
+export const addUsage = (heard: Heard, usage: unknown, final: boolean): void =>
+  takeUsage(heard, usage, final, (now, before) => Boolean(now) || before === undefined)
 
 /**
  * The usage of an error or a refusal: it may leave out or begin anew what came before, or be written by a gateway that
  * knows less. So it takes nothing back: a count holds only where it is larger than the one that was said.
  */
-export function addErrorUsage(heard: Heard, usage: unknown, final = false): void {
+export const addErrorUsage = (heard: Heard, usage: unknown, final = false): void =>
+  takeUsage(
+    heard,
+    usage,
+    final,
+    (now, before) =>
+      before === undefined || before === null || (!isObject(before) && (count(now) ?? -1) > (count(before) ?? -1)),
+  )
+
+type Holds = (now: unknown, before: unknown) => boolean
+
+function takeUsage(heard: Heard, usage: unknown, final: boolean, holds: Holds): void {
   if (!isObject(usage)) return
-  heard.usage = heard.usage ? raised(heard.usage, usage) : usage
+  heard.usage = heard.usage ? merged(heard.usage, usage, holds) : usage
   if (final) heard.usageFinal = true
 }
 
-function raised(before: Json, now: Json): Json {
-  const merged = new Map(Object.entries(before))
+/** What stands in both as an object is merged in its turn; of anything else what came now holds, where it does. */
+function merged(before: Json, now: Json, holds: Holds): Json {
+  const all = new Map(Object.entries(before))
   for (const [key, value] of Object.entries(now)) {
-    const old = merged.get(key)
-    if (old === undefined || old === null) merged.set(key, value)
-    else if (isObject(old)) {
-      if (isObject(value)) merged.set(key, raised(old, value))
-    } else if ((count(value) ?? -1) > (count(old) ?? -1)) merged.set(key, value)
+    const old = all.get(key)
+    if (isObject(value) && isObject(old)) all.set(key, merged(old, value, holds))
+    else if (holds(value, old)) all.set(key, value)
   }
-  return Object.fromEntries(merged)
+  return Object.fromEntries(all)
 }
 
 /** Takes down an error: an object with `code`, `type` or `status` and `message`, or a text. The first one counts. */

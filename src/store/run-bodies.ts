@@ -1,5 +1,6 @@
 /** Bodies that stand beside RUN, in parts: the frozen team definition and the inputs of rounds. Written once. */
 import { GROUP_SIZE } from '../domain/limits.ts'
+import { isObject } from '../domain/objects.ts'
 import type { RetryInput, RunInput, RunRef, TaskInput } from '../domain/run.ts'
 import type { TeamDefinition } from '../domain/team.ts'
 import type { Store } from '../ports.ts'
@@ -102,6 +103,3 @@ export function runBodies(table: TableClient): RunBodies {
 
 /** Name of a chunk of a list of tasks. */
 const chunkRef = (inputRef: string, chunk: number): string => `${inputRef}-${String(chunk).padStart(3, '0')}`
-
-const isObject = (value: unknown): value is { readonly [name: string]: unknown } =>
-  typeof value === 'object' && value !== null && !Array.isArray(value)

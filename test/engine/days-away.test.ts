@@ -13,9 +13,9 @@ import type { EngineContext } from '../../src/engine/context.ts'
 import { startRun } from '../../src/engine/start-run.ts'
 import { sweep } from '../../src/engine/sweep.ts'
 import { memoryTable } from '../../src/store/memory-table.ts'
-import { createStore } from '../../src/store/store.ts'
 import type { TableClient } from '../../src/store/table-client.ts'
 import { systemClock } from '../../src/system.ts'
+import { dyingAfter } from '../support/dying.ts'
 import { agent, scriptedTeam, type TestEngine, testEngine } from '../support/engine.ts'
 
 const DAY = 24 * 3_600_000
@@ -55,23 +55,7 @@ beforeEach(async () => {
 })
 afterEach(() => engine.invoker.close())
 
-/** Whoever works with it is killed at a port call: the writes before it stand, the events before it are lost. */
-function dying(writes: number): EngineContext {
-  const killed = new Error('killed')
-  let left = writes
-  const write = <A, R>(f: (request: A) => Promise<R>) => {
-    return async (request: A) => {
-      if (left-- <= 0) throw killed
-      return f(request)
-    }
-  }
-  const on: TableClient = { ...table, put: write(table.put), update: write(table.update) }
-  return {
-    ...engine.ctx,
-    store: createStore(on, clock.now),
-    invoker: { ...engine.ctx.invoker, invoke: async () => {} },
-  }
-}
+const dying = (writes: number): EngineContext => dyingAfter(writes, engine.ctx, table)
 
 test.each([1, 2, 99])('a cancel that made at most %i writes, and sent no event', async (writes) => {
   await cancelRun(dying(writes), run).catch(() => {})

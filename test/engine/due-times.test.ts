@@ -11,8 +11,8 @@ import { startRun } from '../../src/engine/start-run.ts'
 import { sweep } from '../../src/engine/sweep.ts'
 import { sweepRun } from '../../src/engine/sweep-run.ts'
 import { memoryTable } from '../../src/store/memory-table.ts'
-import { createStore } from '../../src/store/store.ts'
 import type { TableClient } from '../../src/store/table-client.ts'
+import { dyingAfter } from '../support/dying.ts'
 import { agent, scriptedTeam, type TestEngine, testEngine } from '../support/engine.ts'
 import { createVirtualClock, type VirtualClock } from '../support/virtual-clock.ts'
 
@@ -46,22 +46,7 @@ beforeEach(async () => {
 })
 afterEach(() => engine.invoker.close())
 
-function dying(writes: number): EngineContext {
-  const killed = new Error('killed')
-  let left = writes
-  const write = <A, R>(f: (request: A) => Promise<R>) => {
-    return async (request: A) => {
-      if (left-- <= 0) throw killed
-      return f(request)
-    }
-  }
-  const on: TableClient = { ...table, put: write(table.put), update: write(table.update) }
-  return {
-    ...engine.ctx,
-    store: createStore(on, clock.now),
-    invoker: { ...engine.ctx.invoker, invoke: async () => {} },
-  }
-}
+const dying = (writes: number): EngineContext => dyingAfter(writes, engine.ctx, table)
 /** three minutes, a sweep in each of them */
 async function minutes(n: number) {
   for (let i = 0; i < n; i++) {
